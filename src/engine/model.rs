@@ -1,0 +1,595 @@
+//! The configuration after lowering: values that cannot be wrong any more.
+//!
+//! [`crate::config`] makes these, everything else reads them. Nothing here has a default of
+//! its own to apply and nothing is checked again: "unset" is an `Option`, units are types.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::table::ServiceId;
+
+/// One file with its includes, validated as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub daemon: Daemon,
+    /// In file order.
+    pub virtual_servers: Vec<Arc<VirtualServer>>,
+}
+
+// -- daemon ---------------------------------------------------------------------------------
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Daemon {
+    /// In events and metrics; the host's name if unset.
+    pub name: Option<String>,
+    pub control_socket: PathBuf,
+    pub state_file: PathBuf,
+    /// Where /healthz and /readyz are served; unset = nowhere.
+    pub http: Option<std::net::SocketAddr>,
+    pub on_stop: OnStop,
+    pub drift: Drift,
+    pub drift_interval: Duration,
+    /// A filter in the syntax of tracing-subscriber's `EnvFilter`.
+    pub log: String,
+    pub timeouts: Timeouts,
+    pub sync: Option<Sync>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStop {
+    /// Take our services out and put the timeouts back.
+    Withdraw,
+    /// Leave everything as it is, for a restart without a gap.
+    Keep,
+}
+
+/// What to do when the kernel's table is not the one we want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    Repair,
+    Warn,
+    Off,
+}
+
+/// IPVS connection timeouts in whole seconds, as the kernel keeps them; unset ones are left alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    pub tcp: Option<NonZeroU32>,
+    pub tcp_fin: Option<NonZeroU32>,
+    pub udp: Option<NonZeroU32>,
+}
+
+/// The kernel's connection synchronisation daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sync {
+    pub role: SyncRole,
+    /// 1 to 15 bytes, an interface name.
+    pub interface: String,
+    pub id: u8,
+    pub max_length: Option<u16>,
+    pub group: Option<IpAddr>,
+    pub port: Option<u16>,
+    pub ttl: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncRole {
+    Master,
+    Backup,
+    Both,
+}
+
+// -- virtual servers ------------------------------------------------------------------------
+
+/// One pool of real servers and the services in front of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualServer {
+    /// Unique; its first address unless named.
+    pub name: String,
+    /// At least one, in the order written; no other virtual server has any of them.
+    pub services: Vec<ServiceId>,
+    pub scheduler: Scheduler,
+    pub scheduler_flags: Vec<SchedulerFlag>,
+    pub one_packet: bool,
+    pub persistence: Option<Persistence>,
+    pub quorum: u32,
+    pub hysteresis: u32,
+    pub omega: bool,
+    pub sorry_server: Option<SorryServer>,
+    pub quorum_up: Option<Argv>,
+    pub quorum_down: Option<Argv>,
+    /// In file order; no two with the same identity.
+    pub real_servers: Vec<Arc<RealServer>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Persistence {
+    /// Whole seconds, at least 1.
+    pub timeout: NonZeroU32,
+    /// Prefix length for the IPv4 and the IPv6 services of this virtual server; unset = full length.
+    pub netmask: Option<u8>,
+    pub engine: Option<String>,
+}
+
+/// A program and its arguments; never a shell's command line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Argv {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SorryServer {
+    pub address: IpAddr,
+    /// Unset: the port of each service.
+    pub port: Option<u16>,
+    pub forwarding: Forwarding,
+    /// Stays in the table at weight 0 while it is not needed.
+    pub inhibit: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealServer {
+    pub id: RealServerId,
+    pub weight: u32,
+    pub forwarding: Forwarding,
+    pub upper_threshold: Option<NonZeroU32>,
+    pub lower_threshold: Option<NonZeroU32>,
+    /// A failed server stays in the table at weight 0.
+    pub inhibit_on_failure: bool,
+    /// Down until its first success, for a server without checks of its own alpha.
+    pub alpha: bool,
+    pub notify_up: Option<Argv>,
+    pub notify_down: Option<Argv>,
+    /// Empty: always alive.
+    pub checks: Vec<Arc<Check>>,
+}
+
+/// What makes two real servers of one pool the same across a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RealServerId {
+    pub address: IpAddr,
+    /// As written; `None` means each service's own port.
+    pub port: Option<u16>,
+}
+
+/// `198.51.100.11:80`, `[2001:db8::1]:80`, `198.51.100.11`, `2001:db8::1`
+impl fmt::Display for RealServerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => std::net::SocketAddr::new(self.address, port).fmt(f),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+impl Family {
+    pub const fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::Ipv4,
+            IpAddr::V6(_) => Self::Ipv6,
+        }
+    }
+
+    /// The number of bits of an address.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::Ipv4 => 32,
+            Self::Ipv6 => 128,
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
+        })
+    }
+}
+
+/// A firewall mark of a service: never 0, which means "no mark" to the kernel.
+pub type Mark = NonZeroU32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Sctp => "sctp",
+        })
+    }
+}
+
+/// The name of a kernel scheduler, as `ip_vs_NAME` modules carry it: 1 to 15 bytes of
+/// letters, digits, `-` and `_`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scheduler(String);
+
+impl Scheduler {
+    /// `None` unless the name can be that of a kernel scheduler.
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = (1..=15).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        fits.then(|| Self(name.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// ipvsadm's `--sched-flags`. sh and mh give names to the first two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedulerFlag {
+    /// flag-1, sh-fallback, mh-fallback
+    One,
+    /// flag-2, sh-port, mh-port
+    Two,
+    /// flag-3
+    Three,
+}
+
+/// How packets get to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Forwarding {
+    Nat,
+    Dr,
+    Tun(Tunnel),
+    /// The kernel's own for an address of the director; read from it, never configured.
+    Local,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tunnel {
+    Ipip,
+    Gue { port: u16, checksum: TunnelChecksum },
+    Gre { checksum: TunnelChecksum },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TunnelChecksum {
+    None,
+    Csum,
+    Remcsum,
+}
+
+// -- checks ---------------------------------------------------------------------------------
+
+/// One check of one real server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What is asked of whom: the check's identity across a reload.
+    pub probe: Probe,
+    pub timing: Timing,
+    /// Down until the first success.
+    pub alpha: bool,
+    pub mode: Mode,
+    pub on_local_error: OnLocalError,
+}
+
+/// One target and what it must do. Equal probes with equal timing run once and share the result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Probe {
+    pub target: Target,
+    /// Shared by all targets of a named or inherited check.
+    pub kind: Arc<CheckKind>,
+}
+
+/// Where a check connects to and from. Kinds without an address of their own (script, file)
+/// keep it to stay distinct per server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Target {
+    pub address: IpAddr,
+    /// 0 for kinds that need no port.
+    pub port: u16,
+    pub bind_ip: Option<IpAddr>,
+    pub bind_port: Option<u16>,
+    pub bind_if: Option<String>,
+    /// SO_MARK of the check's own packets.
+    pub fwmark: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// From the start of one run to the start of the next.
+    pub delay_loop: Duration,
+    /// One deadline over everything in a run.
+    pub timeout: Duration,
+    /// Additional tries: down after `retry` + 1 failures in a row.
+    pub retry: u32,
+    /// From the end of a failed try to the start of the next.
+    pub delay_before_retry: Duration,
+    /// Successes in a row to come up; at least 1.
+    pub rise: u32,
+    /// First runs are spread over this time.
+    pub warmup: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Enforce,
+    /// Runs and reports, decides nothing.
+    Observe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLocalError {
+    /// Keep the verdict and warn.
+    Ignore,
+    /// Count it as a failure of the server.
+    Fail,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CheckKind {
+    Tcp(Tcp),
+    Http(Http),
+}
+
+impl CheckKind {
+    /// The word that the configuration, logs and `status --json` use.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "tcp",
+            Self::Http(_) => "http",
+        }
+    }
+
+    /// Can its results change its server's weight?
+    pub const fn moves_weight(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Http(_) => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tcp {
+    pub send: Option<Vec<u8>>,
+    pub expect: Option<Expect>,
+    pub tls: Option<Tls>,
+}
+
+/// What a reply must contain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Expect {
+    /// These bytes, anywhere in the reply.
+    Bytes(Vec<u8>),
+    /// A pattern of the `regex` crate, known to compile, over the reply's bytes.
+    Regex(Pattern),
+}
+
+/// A regular expression that is known to compile within the size limit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern(String);
+
+impl Pattern {
+    /// `source` must have been compiled once with [`Pattern::SIZE_LIMIT`].
+    pub fn new_compiled(source: String) -> Self {
+        Self(source)
+    }
+
+    /// Bytes that a compiled pattern may take.
+    pub const SIZE_LIMIT: usize = 1 << 20;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Http {
+    /// Asked for one after the other on connections of their own, within one deadline; at least one.
+    pub urls: Vec<Url>,
+    pub method: String,
+    pub version: HttpVersion,
+    /// The Host header; unset: the target's address (and port, unless it is the scheme's own).
+    pub virtualhost: Option<String>,
+    pub headers: Vec<(String, String)>,
+    pub request_body: Option<Vec<u8>>,
+    /// Bytes of a body that are read before it is called too long.
+    pub max_body: u64,
+    pub tls: Option<Tls>,
+    pub follow_redirects: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Url {
+    /// Starts with `/`.
+    pub path: String,
+    pub virtualhost: Option<String>,
+    pub status: StatusSet,
+    pub body: Option<BodyRule>,
+    pub digest: Option<Digest>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HttpVersion {
+    Http10,
+    Http11,
+}
+
+/// Inclusive ranges of status codes within 100…599, sorted, not touching.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StatusSet(Vec<(u16, u16)>);
+
+impl StatusSet {
+    /// Sorts and joins.
+    pub fn new(ranges: impl IntoIterator<Item = (u16, u16)>) -> Self {
+        let mut sorted: Vec<(u16, u16)> = ranges.into_iter().filter(|(low, high)| low <= high).collect();
+        sorted.sort_unstable();
+        let mut joined: Vec<(u16, u16)> = Vec::with_capacity(sorted.len());
+        for (low, high) in sorted {
+            match joined.last_mut() {
+                Some(last) if low <= last.1.saturating_add(1) => last.1 = last.1.max(high),
+                _ => joined.push((low, high)),
+            }
+        }
+        Self(joined)
+    }
+
+    pub fn contains(&self, status: u16) -> bool {
+        self.0.iter().any(|(low, high)| (*low..=*high).contains(&status))
+    }
+}
+
+/// `200-299, 302`
+impl fmt::Display for StatusSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (low, high)) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            if low == high {
+                write!(f, "{comma}{low}")?;
+            } else {
+                write!(f, "{comma}{low}-{high}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BodyRule {
+    Contains(Vec<u8>),
+    Regex(Pattern),
+    NotRegex(Pattern),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Digest {
+    Md5([u8; 16]),
+    Sha256([u8; 32]),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tls {
+    pub verify: bool,
+    /// PEM file of the issuers to trust; unset: the system's.
+    pub ca: Option<PathBuf>,
+    /// SNI and the name to verify; unset: the virtual host, else the target's address.
+    pub server_name: Option<String>,
+    /// PEM files of a client certificate and its key; both or none.
+    pub client: Option<ClientCertificate>,
+    pub min_version: TlsVersion,
+    pub alpn: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClientCertificate {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+// -- results --------------------------------------------------------------------------------
+
+/// What one run of a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    /// How long it took, name to reply.
+    pub latency: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// `detail` is for people: `connected`, `HTTP 200`. `weight`: what a script or file adds to
+    /// its server's weight now.
+    Success {
+        detail: String,
+        weight: WeightChange,
+    },
+    Failure(Fault),
+    /// Our own side could not run the check: the server is neither good nor bad.
+    LocalError(Fault),
+}
+
+/// How a result moves the weight of its server. Only kinds that can move weights say more than `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightChange {
+    #[default]
+    None,
+    /// The server's weight is to be this: exit status − 2 of a dynamic script.
+    Absolute(u32),
+    /// Added to the server's weight: the number in a file times its factor.
+    Delta(i64),
+}
+
+/// Why a check failed, with the step it failed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub phase: Phase,
+    /// Lower case, no full stop: `connection refused (ECONNREFUSED)`, `status 503, wanted 200-299`.
+    pub reason: String,
+}
+
+/// `connect: connection refused (ECONNREFUSED)`
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.phase.name(), self.reason)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Making and binding the socket, before anything is sent.
+    Socket,
+    Connect,
+    TlsHandshake,
+    Request,
+    Reply,
+    Status,
+    Body,
+    /// The check itself broke: a panic.
+    Internal,
+}
+
+impl Phase {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Socket => "socket",
+            Self::Connect => "connect",
+            Self::TlsHandshake => "tls handshake",
+            Self::Request => "request",
+            Self::Reply => "reply",
+            Self::Status => "status",
+            Self::Body => "body",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// Addresses as the configuration writes them, by virtual server name: what `lvsd drain ADDRESS`
+/// may name.
+pub type Names = BTreeMap<String, Vec<RealServerId>>;

@@ -1,0 +1,110 @@
+//! A picture of the engine's state for people and programs to read. Plain values, no references.
+
+use std::time::Duration;
+
+use super::model::{Mode, RealServerId};
+use super::table::{DestinationId, ServiceId};
+use super::time::Time;
+
+/// All virtual servers, in file order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    pub virtual_servers: Vec<VirtualServerStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualServerStatus {
+    pub name: String,
+    pub services: Vec<ServiceId>,
+    pub scheduler: String,
+    pub quorum: QuorumStatus,
+    pub sorry_server: Option<SorryServerStatus>,
+    pub real_servers: Vec<RealServerStatus>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuorumStatus {
+    pub up: bool,
+    /// Sum of the effective weights of alive servers.
+    pub weight: u64,
+    /// What `weight` must reach, or not fall below, from here.
+    pub threshold: u64,
+    pub quorum: u32,
+    pub hysteresis: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SorryServerStatus {
+    pub address: RealServerId,
+    /// It is what serves now.
+    pub active: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealServerStatus {
+    pub address: RealServerId,
+    pub alive: bool,
+    /// As configured.
+    pub weight: u32,
+    /// With scripts, files and the operator's orders.
+    pub effective_weight: u32,
+    /// Its entries in the table, one per service; the runtime looks up which of them are there.
+    pub destinations: Vec<(ServiceId, DestinationId)>,
+    /// In the kernel's table. The engine cannot know: false until the runtime fills it in.
+    pub installed: bool,
+    /// Likewise filled in by the runtime, summed over services.
+    pub active_connections: u64,
+    pub inactive_connections: u64,
+    pub order: Option<Override>,
+    pub operator_weight: Option<OperatorWeight>,
+    pub checks: Vec<CheckStatus>,
+}
+
+/// An operator's order about one real server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    pub order: Order,
+    pub note: OrderNote,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorWeight {
+    pub weight: u32,
+    pub note: OrderNote,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// In the table at weight 0.
+    Drain,
+    /// As if it had failed.
+    Disable,
+}
+
+/// Who gave an order, why, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderNote {
+    pub by: String,
+    pub reason: Option<String>,
+    pub since: Time,
+    pub until: Option<Time>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckStatus {
+    pub kind: &'static str,
+    pub mode: Mode,
+    pub up: bool,
+    pub has_run: bool,
+    /// Failures in a row.
+    pub failures: u32,
+    pub last: Option<LastResult>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastResult {
+    pub ok: bool,
+    pub detail: String,
+    pub latency: Duration,
+    pub at: Time,
+}

@@ -1,0 +1,12 @@
+//! lvsd: health checks for the real servers behind Linux Virtual Server, and the kernel's
+//! IPVS table kept right. ARCHITECTURE.md has the map.
+
+pub mod checks;
+pub mod config;
+pub mod control;
+pub mod engine;
+pub mod health;
+pub mod ipvs;
+pub mod notify;
+pub mod runtime;
+pub mod telemetry;
