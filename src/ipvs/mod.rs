@@ -1,1 +1,15 @@
-//! To come.
+//! The kernel's IPVS table: read, compared, changed.
+
+mod codec;
+mod error;
+mod handle;
+mod operation;
+mod plan;
+#[cfg(test)]
+mod testing;
+
+pub use codec::Malformed;
+pub use error::{Loss, OpenError, OperationError, Reason, RequestError};
+pub use handle::{Dump, Info, Kernel, Observed, sync_is_running};
+pub use operation::Operation;
+pub use plan::{plan, plan_services};
