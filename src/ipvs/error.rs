@@ -228,7 +228,7 @@ mod tests {
             (
                 add,
                 Errno::ENOMEM,
-                "add destination 198.51.100.11:80 to tcp 192.0.2.10:80: cannot allocate memory (ENOMEM)",
+                "add destination 198.51.100.11:80 to tcp 192.0.2.10:80: out of memory (ENOMEM)",
             ),
         ] {
             let error = OperationError { operation, reason: Reason::Refused(errno) };

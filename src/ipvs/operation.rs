@@ -4,7 +4,7 @@
 //! anyone who knows that tool. Does no I/O and decides nothing.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::engine::model::{Family, Forwarding, Protocol, Tunnel, TunnelChecksum};
 use crate::engine::table::{Destination, DestinationId, ServiceAttributes, ServiceFlags, ServiceId};
@@ -197,12 +197,12 @@ const fn checksum_option(checksum: TunnelChecksum) -> &'static str {
 }
 
 /// The netmask of an IPv4 prefix of at most 32 bits.
-pub(super) const fn ipv4_mask(prefix: u8) -> IpAddr {
+pub(super) const fn ipv4_mask(prefix: u8) -> Ipv4Addr {
     let host_bits = 32_u32.saturating_sub(prefix as u32);
-    IpAddr::V4(Ipv4Addr::from_bits(match u32::MAX.checked_shl(host_bits) {
-        Some(mask) => mask,
-        None => 0,
-    }))
+    match u32::MAX.checked_shl(host_bits) {
+        Some(mask) => Ipv4Addr::from_bits(mask),
+        None => Ipv4Addr::UNSPECIFIED,
+    }
 }
 
 #[cfg(test)]
