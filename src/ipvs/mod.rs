@@ -3,6 +3,7 @@
 mod codec;
 mod error;
 mod handle;
+mod memory;
 mod module;
 mod netlink;
 mod operation;
@@ -14,6 +15,7 @@ mod transport;
 pub use codec::Malformed;
 pub use error::{Loss, OpenError, OperationError, Reason, RequestError};
 pub use handle::{Dump, Info, Kernel, Observed, sync_is_running};
+pub use memory::Memory;
 pub use module::{LoadError, load_module};
 pub use netlink::{Dumper, Netlink};
 pub use operation::Operation;

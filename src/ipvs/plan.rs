@@ -86,30 +86,29 @@ fn edit_destinations(
     operations.append(&mut lowering);
 }
 
-/// Above this many destinations a new maglev service is filled under another scheduler.
+/// Above this many destinations a new maglev service is filled before it gets its scheduler.
 const MAGLEV_AT_ONCE: usize = 4;
 
 fn add_service(operations: &mut Vec<Operation>, service: ServiceId, new: &Service) {
     let attributes = new.attributes.clone();
     // Filling a maglev service costs the kernel a new table for each destination, twenty times
-    // the work of one table at the end. It is still added as what it is to be: a host that
-    // cannot load rr refuses the first edit only and ends with the right table all the same.
-    let cheap = (is_maglev(&attributes) && new.destinations.len() > MAGLEV_AT_ONCE)
-        .then(|| Scheduler::new("rr"))
-        .flatten();
-    operations.push(Operation::AddService { service, attributes: attributes.clone() });
-    if let Some(scheduler) = &cheap {
-        let attributes = ServiceAttributes { scheduler: scheduler.clone(), ..attributes.clone() };
-        operations.push(Operation::EditService { service, attributes });
-    }
+    // the work of one at the end. "none" and not another scheduler: to replace one the kernel
+    // waits for an RCU grace period, tens of milliseconds for each service.
+    let unscheduled = (is_maglev(&attributes) && new.destinations.len() > MAGLEV_AT_ONCE)
+        .then(|| Scheduler::new("none"))
+        .flatten()
+        .map(|scheduler| ServiceAttributes { scheduler, ..attributes.clone() });
+    let (first, last) = match unscheduled {
+        None => (attributes, None),
+        Some(unscheduled) => (unscheduled, Some(Operation::EditService { service, attributes })),
+    };
+    operations.push(Operation::AddService { service, attributes: first });
     operations.extend(new.destinations.iter().map(|(destination, record)| Operation::AddDestination {
         service,
         destination: *destination,
         record: *record,
     }));
-    if cheap.is_some() {
-        operations.push(Operation::EditService { service, attributes });
-    }
+    operations.extend(last);
 }
 
 fn is_maglev(attributes: &ServiceAttributes) -> bool {

@@ -91,16 +91,11 @@ impl Transport {
     pub(super) fn resolve_family(&mut self) -> Result<Option<u16>, Reason> {
         let mut deadline = Deadline::start(self.options.deadline);
         let mut number = None;
-        let found = self.exchange(
-            GenlId::Ctrl.into(),
-            Kind::Single,
-            &mut deadline,
-            request::family,
-            |attributes| {
+        let found =
+            self.exchange(GenlId::Ctrl.into(), Kind::Single, &mut deadline, request::family, |attributes| {
                 number = Some(reply::family(attributes)?);
                 Ok(())
-            },
-        );
+            });
         self.family = match found {
             Ok(()) => number,
             Err(Reason::Refused(Errno::ENOENT)) => None,
