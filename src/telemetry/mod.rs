@@ -1,1 +1,3 @@
-//! To come.
+//! What the daemon tells about itself: log, service manager, HTTP.
+
+pub mod http;
