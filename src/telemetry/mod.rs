@@ -1,3 +1,5 @@
 //! What the daemon tells about itself: log, service manager, HTTP.
 
 pub mod http;
+pub mod repeats;
+pub mod systemd;
