@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::duration;
 use super::exit::ExitCode;
-use super::protocol::{OperatorWeight, Order, Request, Subject, parse_address};
+use super::protocol::{OperatorWeight, Order, Reply, Request, Subject, parse_address};
 use crate::engine::model::RealServerId;
 
 /// Where everything is unless said otherwise.
@@ -169,6 +169,29 @@ impl Command {
             Self::Enable(on) => Some(on.request(Order::Enable)),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
         }
+    }
+}
+
+/// What a client command prints of the daemon's reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A success speaks on stdout, a failure on stderr; `--json` prints data as it came. Each ends
+/// with a line break unless it is empty.
+pub fn present(command: &Command, reply: &Reply) -> Printed {
+    let wants_json = matches!(command, Command::Status { json: true, .. });
+    let text = match &reply.data {
+        Some(data) if wants_json && reply.ok => data.get(),
+        _ => reply.text.as_str(),
+    };
+    let line = if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    if reply.ok {
+        Printed { stdout: line, stderr: String::new() }
+    } else {
+        Printed { stdout: String::new(), stderr: line }
     }
 }
 

@@ -127,7 +127,7 @@ impl Aggregator {
                 failed.push(index);
             }
             if let Some(observer) = &self.observer {
-                observer(checker.name(), result.as_ref().map(|()| ()));
+                observer(checker.name(), result.as_ref().copied());
             }
         }
         failed

@@ -124,3 +124,19 @@ fn the_socket_is_found_by_option_then_file_then_default() {
     assert_eq!(parse("run").unwrap().config_path(), Path::new(DEFAULT_CONFIG));
     assert_eq!(parse("run -c a.toml").unwrap().config_path(), Path::new("a.toml"));
 }
+
+#[test]
+fn replies_are_printed_where_they_belong() {
+    let reply = Reply::done("table").with_data(&[1, 2]).unwrap();
+    let cases = [
+        ("status", reply.clone(), ("table\n", "")),
+        ("status --json", reply, ("[1,2]\n", "")),
+        ("status --json", Reply::failed("no such thing"), ("", "no such thing\n")),
+        ("reload", Reply::new(ExitCode::Configuration, "two\nlines\n"), ("", "two\nlines\n")),
+        ("reload", Reply::done(""), ("", "")),
+    ];
+    for (line, reply, (stdout, stderr)) in cases {
+        let printed = present(&parse(line).unwrap().command, &reply);
+        assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), (stdout, stderr), "{line}");
+    }
+}
