@@ -78,6 +78,10 @@ fn split(text: &str) -> Result<(&str, Option<u16>), Wrong> {
                 .remedy("write \"[2001:db8::10]:80\"")
         };
         let (host, rest) = inner.split_once(']').ok_or_else(closing)?;
+        if host.parse::<Ipv4Addr>().is_ok() {
+            return Err(Wrong::new(format!("{} has an IPv4 address in brackets", quote(text)))
+                .remedy(format!("write \"{host}{rest}\"")));
+        }
         return match rest.strip_prefix(':') {
             Some(digits) => Ok((host, Some(port(digits, text)?))),
             None if rest.is_empty() => Ok((host, None)),
@@ -137,7 +141,10 @@ fn range(host: &str, text: &str) -> Result<(IpAddr, IpAddr), Wrong> {
             IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !0xffff | u128::from(group)))
         }
     };
-    if Family::of(first) != Family::of(last) || number(last) < number(first) {
+    if Family::of(first) != Family::of(last) {
+        return Err(end());
+    }
+    if number(last) < number(first) {
         return Err(Wrong::new(format!("{} ends before it begins", quote(text)))
             .remedy("write the lower address first"));
     }

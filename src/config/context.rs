@@ -1,7 +1,7 @@
 //! What reading and lowering share: values with their places, and the findings so far.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
@@ -18,15 +18,24 @@ pub(super) struct Context<'a> {
     pub(super) pem: PemReader<'a>,
     /// Every check kind so far: equal ones are one allocation.
     kinds: HashSet<Arc<CheckKind>>,
+    /// Files whose broken lines were taken out: what seems to be missing there may be there.
+    pub(super) with_gaps: HashSet<u32>,
 }
 
 impl<'a> Context<'a> {
     pub(super) fn new(files: &'a [File], pem: PemReader<'a>) -> Self {
-        Self { files, findings: Findings::default(), pem, kinds: HashSet::new() }
+        Self { files, findings: Findings::default(), pem, kinds: HashSet::new(), with_gaps: HashSet::new() }
     }
 
     pub(super) fn push(&mut self, finding: Finding) {
         self.findings.push(finding);
+    }
+
+    /// Something that should be there is not.
+    pub(super) fn push_missing(&mut self, finding: Finding) {
+        if !self.with_gaps.contains(&finding.file()) {
+            self.push(finding);
+        }
     }
 
     pub(super) fn intern(&mut self, kind: CheckKind) -> Arc<CheckKind> {
@@ -36,6 +45,13 @@ impl<'a> Context<'a> {
         let kind = Arc::new(kind);
         self.kinds.insert(Arc::clone(&kind));
         kind
+    }
+
+    /// The same for people: as short as the path of that file was given.
+    pub(super) fn shown(&self, path: &str, place: Place) -> String {
+        let file = self.files.get(place.file as usize);
+        let base = file.and_then(|file| Path::new(file.path()).parent());
+        base.map_or(PathBuf::from(path), |base| base.join(path)).display().to_string()
     }
 
     /// Relative paths start from the directory of the file that names them.

@@ -84,7 +84,7 @@ pub(super) fn whole_seconds(duration: Duration, maximum: u32) -> Result<NonZeroU
 
 /// `500ms`, `6s`, `90.5s`
 pub(super) fn show(duration: Duration) -> String {
-    format!("{duration:?}")
+    if duration.is_zero() { "0s".to_owned() } else { format!("{duration:?}") }
 }
 
 fn negative(text: &str) -> Wrong {

@@ -66,6 +66,7 @@ fn load_with(sources: &Sources, read_pem: ReadFile<'_>) -> Result<Loaded, Diagno
             }
             Err(_) => {
                 syntax::report(file.text(), index, &mut cx.findings);
+                cx.with_gaps.insert(index);
                 parsed.push(None);
                 repaired.push(syntax::repair(file.text()).unwrap_or_default());
             }
@@ -82,7 +83,12 @@ fn load_with(sources: &Sources, read_pem: ReadFile<'_>) -> Result<Loaded, Diagno
     for ((table, rest), index) in parsed.iter().zip(&rest).zip(0..) {
         root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index));
     }
-    let config = is_whole.then(|| lower::lower(&mut cx, &root));
+    let config = if is_whole {
+        Some(lower::lower(&mut cx, &root))
+    } else {
+        root.read_real_servers(&mut cx);
+        None
+    };
     let has_errors = cx.findings.has_errors();
     let diagnostics = cx.findings.finish(files);
     match config {

@@ -158,7 +158,8 @@ impl Includes {
                 }
             }
             Err(why) => {
-                self.problem(place, format!("{} is not a pattern: {}", quote(pattern), why.msg), None)
+                let message = format!("{} is not a pattern: {}", quote(pattern), why.msg);
+                self.problem(place, message, Some("write a pattern as \"conf.d/*.toml\""));
             }
         }
     }

@@ -148,6 +148,16 @@ fn blank(text: &mut String, line: Range<usize>) {
     text.replace_range(line.clone(), &" ".repeat(line.len()));
 }
 
+/// By the beginning of the parser's words.
+const REMEDIES: &[(&str, &str)] = &[
+    ("key with no value", "write `key = value`"),
+    ("invalid basic string", "end the string with a quote, in the same line"),
+    ("invalid literal string", "end the string with a quote, in the same line"),
+    ("invalid boolean", "write true or false, in small letters"),
+    ("missing escaped value", "write the string in single quotes: there a backslash is itself"),
+    ("unclosed", "close it"),
+];
+
 /// The parser's words, with what an operator would write instead.
 fn explain(text: &str, file: u32, message: &str, span: Range<usize>) -> Finding {
     let line = line_around(text, span.start);
@@ -183,32 +193,33 @@ fn explain(text: &str, file: u32, message: &str, span: Range<usize>) -> Finding 
     if after.starts_with(',') && before.ends_with(|c: char| c.is_ascii_digit()) {
         return finding.remedy("a fraction is written with a point: 0.8");
     }
-    match message.starts_with("key with no value") {
-        true => finding.remedy("write `key = value`"),
-        false => finding,
+    match REMEDIES.iter().find(|(beginning, _)| message.starts_with(beginning)) {
+        Some((_, remedy)) => finding.remedy(*remedy),
+        None => finding,
     }
 }
 
-/// The nearest line before `at` that begins with the same key or header.
+/// The nearest line before `at` that begins with the same header or key.
 fn first_of(text: &str, key: &str, at: usize) -> Option<Range<usize>> {
     let line = line_around(text, at);
-    let is_header = text.get(line.start..at)?.trim_start().starts_with('[');
+    let own = text.get(line.clone())?.trim_start();
+    let header = own.starts_with('[').then(|| own.split_inclusive(']').next().unwrap_or(own));
+    let wanted = header.unwrap_or(key);
     let mut end = line.start;
     for earlier in text.get(..line.start)?.split_inclusive('\n').rev().take(MAX_LOOK_BACK) {
         let start = end - earlier.len();
         end = start;
         let trimmed = earlier.trim_start();
-        let indent = earlier.len() - trimmed.len();
-        let (skip, candidate) = match is_header {
-            true => (1, trimmed.strip_prefix('[').unwrap_or_default()),
-            false => (0, trimmed),
+        let is_same = match (header, trimmed.strip_prefix(wanted)) {
+            (_, None) => false,
+            (Some(_), Some(_)) => true,
+            (None, Some(rest)) => !wanted.is_empty() && rest.trim_start().starts_with('='),
         };
-        let follows = candidate.strip_prefix(key).unwrap_or("x").trim_start();
-        if !key.is_empty() && follows.starts_with(['=', ']']) {
-            let from = start + indent + skip;
-            return Some(from..from + key.len());
+        if is_same {
+            let from = start + (earlier.len() - trimmed.len());
+            return Some(from..from + wanted.len());
         }
-        if !is_header && trimmed.starts_with('[') {
+        if header.is_none() && trimmed.starts_with('[') {
             return None;
         }
     }

@@ -16,21 +16,13 @@ use super::duration;
 use super::text::{Wrong, closest, one_of, quote};
 use crate::engine::model::Argv;
 
-pub(super) fn wrong_type<T>(
-    cx: &mut Context<'_>,
-    value: Value<'_>,
-    wanted: &str,
-    remedy: Option<&str>,
-) -> Option<T> {
+pub(super) fn wrong_type<T>(cx: &mut Context<'_>, value: Value<'_>, wanted: &str, remedy: &str) -> Option<T> {
     let article = match value.node.type_str() {
         found @ ("array" | "integer") => format!("an {found}"),
         found => format!("a {found}"),
     };
     let finding = Finding::error(value.place, format!("`{}` wants {wanted}, not {article}", value.key));
-    cx.push(match remedy {
-        Some(remedy) => finding.remedy(remedy),
-        None => finding,
-    });
+    cx.push(finding.remedy(remedy));
     None
 }
 
@@ -46,11 +38,9 @@ pub(super) fn wrong<T>(cx: &mut Context<'_>, value: Value<'_>, wrong: Wrong) -> 
 pub(super) fn string<'a>(cx: &mut Context<'_>, value: Value<'a>) -> Option<&'a str> {
     match value.node {
         DeValue::String(text) => Some(text.as_ref()),
-        DeValue::Integer(_) | DeValue::Float(_) => {
-            wrong_type(cx, value, "a string", Some("put it in quotes"))
-        }
+        DeValue::Integer(_) | DeValue::Float(_) => wrong_type(cx, value, "a string", "put it in quotes"),
         DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
-            wrong_type(cx, value, "a string", None)
+            wrong_type(cx, value, "a string", "write a text in quotes")
         }
     }
 }
@@ -72,7 +62,9 @@ pub(super) fn parsed<T>(
 pub(super) fn line(cx: &mut Context<'_>, value: Value<'_>) -> Option<String> {
     parsed(cx, value, |text| match text {
         "" => Err(Wrong::new("must not be empty").remedy("write a value, or remove the line")),
-        _ if text.contains(char::is_control) => Err(Wrong::new("must not have control characters")),
+        _ if text.contains(char::is_control) => {
+            Err(Wrong::new("must not have control characters").remedy("write it in one line"))
+        }
         _ => Ok(text.to_owned()),
     })
 }
@@ -81,10 +73,10 @@ pub(super) fn boolean(cx: &mut Context<'_>, value: Value<'_>) -> Option<bool> {
     match value.node {
         DeValue::Boolean(boolean) => Some(*boolean),
         DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
-            wrong_type(cx, value, "true or false", Some("write true or false, without quotes"))
+            wrong_type(cx, value, "true or false", "write true or false, without quotes")
         }
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
-            wrong_type(cx, value, "true or false", None)
+            wrong_type(cx, value, "true or false", "write true or false")
         }
     }
 }
@@ -96,7 +88,7 @@ pub(super) fn integer<T: TryFrom<i128>>(
     range: RangeInclusive<i128>,
 ) -> Option<T> {
     let DeValue::Integer(integer) = value.node else {
-        let remedy = matches!(value.node, DeValue::String(_)).then_some("write it without quotes");
+        let remedy = if value.node.is_str() { "write it without quotes" } else { "write a whole number" };
         return wrong_type(cx, value, "an integer", remedy);
     };
     let number = i128::from_str_radix(integer.as_str(), integer.radix()).ok();
@@ -125,18 +117,17 @@ pub(super) fn positive(cx: &mut Context<'_>, value: Value<'_>) -> Option<u32> {
 pub(super) fn duration(cx: &mut Context<'_>, value: Value<'_>, minimum: Duration) -> Option<Duration> {
     let parsed = match value.node {
         DeValue::String(text) => duration::parse(text),
-        DeValue::Integer(number) if number.radix() == 10 => duration::seconds(number.as_str()),
+        DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => duration::seconds(&number.to_string()),
+            Err(_) => duration::seconds(number.as_str()),
+        },
         DeValue::Float(number) => duration::seconds(number.as_str()),
-        DeValue::Integer(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => {
+        DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
             return wrong_type(
                 cx,
                 value,
                 "a duration",
-                Some("write \"6s\", \"500ms\", \"1m30s\" or a number of seconds"),
+                "write \"6s\", \"500ms\", \"1m30s\" or a number of seconds",
             );
         }
     };
@@ -185,7 +176,7 @@ pub(super) fn table<'a>(cx: &mut Context<'_>, value: Value<'a>, remedy: &str) ->
         | DeValue::Float(_)
         | DeValue::Boolean(_)
         | DeValue::Datetime(_)
-        | DeValue::Array(_) => wrong_type(cx, value, "a table", Some(remedy)),
+        | DeValue::Array(_) => wrong_type(cx, value, "a table", remedy),
     }
 }
 
@@ -202,7 +193,7 @@ pub(super) fn list<'a, T>(
         | DeValue::Float(_)
         | DeValue::Boolean(_)
         | DeValue::Datetime(_)
-        | DeValue::Table(_) => wrong_type(cx, value, "a list", Some("put it in brackets: [ … ]")),
+        | DeValue::Table(_) => wrong_type(cx, value, "a list", "put it in brackets: [ … ]"),
     }
 }
 
@@ -227,11 +218,11 @@ pub(super) fn one_or_more<'a, T>(
 pub(super) fn argv(cx: &mut Context<'_>, value: Value<'_>) -> Option<Argv> {
     const REMEDY: &str = "write [\"/path/to/program\", \"argument\"]; no shell reads it";
     if !value.node.is_array() {
-        return wrong_type(cx, value, "a list", Some(REMEDY));
+        return wrong_type(cx, value, "a list", REMEDY);
     }
     let words = list(cx, value, |cx, element| {
         parsed(cx, element, |text| match text.contains('\0') {
-            true => Err(Wrong::new("must not have NUL characters")),
+            true => Err(Wrong::new("must not have NUL characters").remedy("remove \\u0000")),
             false => Ok(text.to_owned()),
         })
     })?;

@@ -10,7 +10,10 @@ use crate::config::sources::File;
 /// Findings beyond this many are only counted, so that a file full of mistakes costs little.
 const MAX_KEPT: usize = 5_000;
 
-/// Characters of a source line shown on either side of a place.
+/// A source line up to this many bytes is shown whole.
+const MAX_LINE: usize = 160;
+
+/// Of a longer one, the characters shown on either side of a place.
 const MAX_AROUND: usize = 60;
 
 /// Bytes of one place that are underlined.
@@ -40,6 +43,10 @@ impl Finding {
 
     pub(in crate::config) fn warning(place: Place, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(place, message) }
+    }
+
+    pub(in crate::config) fn file(&self) -> u32 {
+        self.place.file
     }
 
     #[must_use]
@@ -118,8 +125,10 @@ fn spot(place: Place, files: &[File]) -> Spot {
     let column = 1 + before.get(line_start..).unwrap_or_default().chars().count();
     // A value that goes on over several lines is shown by its first.
     let end = boundary(text, end.min(line_end).min(start + MAX_HIGHLIGHT)).max(start);
-    let from = back(text, start, line_start);
-    let to = forth(text, end, line_end);
+    let (from, to) = match line_end - line_start {
+        0..=MAX_LINE => (line_start, line_end),
+        _ => (back(text, start, line_start), forth(text, end, line_end)),
+    };
     let shown = text.get(from..to).unwrap_or_default().trim_end_matches('\r').to_owned();
     let highlight = (start - from).min(shown.len())..(end - from).min(shown.len());
     Spot { path: file.path().to_owned(), line: Some(Line { number, column, text: shown, highlight }) }

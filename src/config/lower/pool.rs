@@ -84,8 +84,9 @@ fn real_servers(
     raw: &raw::VirtualServer<'_>,
 ) -> Vec<Lowered> {
     let mut identities = Identities::default();
-    let mut servers = Vec::with_capacity(raw.real_servers.len());
-    for section in &raw.real_servers {
+    let sections = raw.real_servers.get().map_or(&[][..], |list| &list.value);
+    let mut servers = Vec::with_capacity(sections.len());
+    for section in sections {
         if let Some(lowered) = real_server::lower(cx, all, outer, *section) {
             identities.judge(cx, outer, &lowered);
             servers.push(lowered);
@@ -143,13 +144,17 @@ fn warn(
     servers: &[Lowered],
     scheduling: &Scheduling<'_>,
 ) {
-    if raw.real_servers.is_empty() {
+    let sections = raw.real_servers.get().map_or(0, |list| list.value.len());
+    if sections == 0 && !raw.real_servers.is_broken() {
         let finding = Finding::warning(raw.place, "this virtual server has no real servers");
         cx.push(finding.remedy("write a [[virtual_server.real_server]] below it"));
         return;
     }
     // One whose address is wrong has a weight all the same.
-    if servers.len() == raw.real_servers.len() && !servers.iter().any(|lowered| lowered.weight_varies) {
+    if servers.len() == sections
+        && !raw.real_servers.is_broken()
+        && !servers.iter().any(|lowered| lowered.weight_varies)
+    {
         let weights = servers.iter().map(|lowered| u64::from(lowered.server.weight)).sum();
         quorum::warn_unreachable(cx, pool, raw.place, weights);
     }

@@ -28,14 +28,14 @@ pub(super) fn warn_unreachable(cx: &mut Context<'_>, pool: &PoolOptions, header:
     let quorum = pool.quorum.value_or(defaults::QUORUM);
     let hysteresis = pool.hysteresis.value_or(defaults::HYSTERESIS);
     let upper = u64::from(quorum) + u64::from(hysteresis);
-    let (key, name, needed) = if u64::from(quorum) > weights {
-        (&pool.quorum, "a quorum", u64::from(quorum))
-    } else if upper > weights {
-        (&pool.hysteresis, "quorum and hysteresis together", upper)
+    let (key, what) = if u64::from(quorum) > weights {
+        (&pool.quorum, format!("a quorum of {quorum}"))
+    } else if upper > weights && hysteresis <= quorum {
+        (&pool.hysteresis, format!("a quorum of {quorum} with a hysteresis of {hysteresis}"))
     } else {
         return;
     };
-    let message = format!("{name} of {needed} can never be reached: the weights add up to {weights}");
+    let message = format!("{what} can never be reached: the weights add up to {weights}");
     let finding = Finding::warning(place_or(key, header), message);
     let finding =
         if key.place().is_some() { finding.label(header, "of this virtual server") } else { finding };

@@ -116,9 +116,10 @@ fn lower_netmask(cx: &mut Context<'_>, netmask: &At<Netmask>, services: &Service
     };
     if let Some(id) = services.ipv4.filter(|_| bits > 32) {
         let finding = Finding::error(netmask.place, format!("a netmask of {bits} bits does not fit {id}"));
-        cx.push(finding.remedy(
-            "write a prefix length from 0 to 32, or put the families into virtual servers of their own",
-        ));
+        cx.push(finding.remedy(match services.ipv6 {
+            None => "write a prefix length from 0 to 32",
+            Some(_) => "put the IPv6 addresses into a virtual server of their own",
+        }));
     }
     // The kernel takes 0 for IPv4, all clients alike, but refuses it for IPv6.
     if let Some(id) = services.ipv6.filter(|_| dotted || bits == 0) {

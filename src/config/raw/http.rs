@@ -111,7 +111,7 @@ fn all_urls(
     match (&rules.path, urls) {
         (Field::Unset, Field::Unset) => {
             let finding = Finding::error(place, "an http check needs a path");
-            cx.push(finding.remedy("write path = \"/\", or urls = [{ path = \"/\" }]"));
+            cx.push_missing(finding.remedy("write path = \"/\", or urls = [{ path = \"/\" }]"));
             None
         }
         (Field::Set(path), Field::Set(urls)) => {
@@ -125,7 +125,7 @@ fn all_urls(
                 Field::Set(path) => Some(own.url(path.value.clone(), rules)),
                 Field::Broken => None,
                 Field::Unset => {
-                    cx.push(Finding::error(place, "a url needs a path").remedy("write path = \"/\""));
+                    cx.push_missing(Finding::error(place, "a url needs a path").remedy("write path = \"/\""));
                     None
                 }
             };

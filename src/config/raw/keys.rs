@@ -230,13 +230,14 @@ fn remedy(scope: Scope, name: &str) -> String {
     if scope != Scope::Check && name == "fwmark" {
         return "a check's own mark stands in the check; a service's in [[virtual_server]]".to_owned();
     }
-    let homes: Vec<&str> = Scope::ALL
-        .into_iter()
-        .filter(|other| other.names().any(|known| known == name))
-        .map(Scope::title)
-        .collect();
-    if !homes.is_empty() {
-        return format!("it belongs in {}", one_of(homes));
+    let homes = |name: &str| {
+        let known_there = |other: &Scope| other.names().any(|known| known == name);
+        one_of(Scope::ALL.into_iter().filter(known_there).map(Scope::title))
+    };
+    match closest(name, Scope::ALL.into_iter().flat_map(Scope::names)) {
+        Some(known) if known == name => return format!("it belongs in {}", homes(name)),
+        Some(known) => return format!("did you mean `{known}`? it belongs in {}", homes(known)),
+        None => {}
     }
     let names: Vec<&str> = scope.names().collect();
     if names.len() <= 16 {

@@ -68,6 +68,15 @@ impl<'a> Root<'a> {
         }
     }
 
+    /// Lowering reads the real servers one by one; where it does not come to that, this does.
+    pub(super) fn read_real_servers(&self, cx: &mut Context<'_>) {
+        for vs in &self.virtual_servers {
+            for section in vs.real_servers.get().map_or(&[][..], |list| &list.value) {
+                let _judged = RealServer::read(cx, *section);
+            }
+        }
+    }
+
     fn read_checks(&mut self, cx: &mut Context<'_>, value: Value<'a>) {
         let Some(section) = value::table(cx, value, "write [check.NAME]") else { return };
         for (name, value) in section.entries() {
@@ -84,7 +93,7 @@ impl<'a> Root<'a> {
     }
 
     fn read_virtual_servers(&mut self, cx: &mut Context<'_>, value: Value<'a>) {
-        for section in tables(cx, value, "write [[virtual_server]]") {
+        for section in tables(cx, value, "write [[virtual_server]]").unwrap_or_default() {
             let virtual_server = VirtualServer::read(cx, section);
             self.virtual_servers.push(virtual_server);
         }
@@ -110,13 +119,13 @@ fn include(cx: &mut Context<'_>, value: Value<'_>) {
 }
 
 /// An array of tables.
-fn tables<'a>(cx: &mut Context<'_>, value: Value<'a>, remedy: &str) -> Vec<Section<'a>> {
+fn tables<'a>(cx: &mut Context<'_>, value: Value<'a>, remedy: &str) -> Option<Vec<Section<'a>>> {
     if !value.node.is_array() {
-        let _nothing: Option<()> = value::wrong_type(cx, value, "tables", Some(remedy));
-        return Vec::new();
+        return value::wrong_type(cx, value, "tables", remedy);
     }
-    let sections = value::list(cx, value, |cx, element| Some(value::table(cx, element, remedy)));
-    sections.unwrap_or_default().into_iter().filter_map(|section| section.value).collect()
+    // The good ones are read also beside a wrong one.
+    let sections = value::list(cx, value, |cx, element| Some(value::table(cx, element, remedy)))?;
+    Some(sections.into_iter().filter_map(|section| section.value).collect())
 }
 
 /// Exactly one key of a table that means one of several things.
@@ -130,7 +139,8 @@ fn only_one<T>(cx: &mut Context<'_>, place: Place, what: &str, found: Vec<(Place
         Some((_, Field::Set(at))) => Some(at.value),
         Some((_, Field::Broken | Field::Unset)) => None,
         None => {
-            cx.push(Finding::error(place, "there is nothing in it").remedy(format!("write one of {what}")));
+            let finding = Finding::error(place, format!("{what} is missing here"));
+            cx.push_missing(finding.remedy("write one of them"));
             None
         }
     }

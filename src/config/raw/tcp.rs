@@ -60,7 +60,9 @@ fn expect(cx: &mut Context<'_>, value: Value<'_>) -> Option<Expect> {
         | DeValue::Float(_)
         | DeValue::Boolean(_)
         | DeValue::Datetime(_)
-        | DeValue::Array(_) => value::wrong_type(cx, value, "a string or { hex = \"…\" }", None),
+        | DeValue::Array(_) => {
+            value::wrong_type(cx, value, "a string or { hex = \"…\" }", "write a text in quotes")
+        }
     }
 }
 

@@ -71,7 +71,9 @@ fn client(
         (Field::Unset | Field::Broken | Field::Set(_), _) => None,
     };
     if let Some((place, message, missing)) = lone {
-        cx.push(Finding::error(place, message).remedy(format!("write `{missing}` as well, or remove this")));
+        cx.push_missing(
+            Finding::error(place, message).remedy(format!("write `{missing}` as well, or remove this")),
+        );
     }
     Some(ClientCertificate { certificate: certificate.value()?, key: key.value()? })
 }
@@ -82,7 +84,7 @@ fn pem_file(cx: &mut Context<'_>, value: Value<'_>, wanted: Pem) -> Option<PathB
     match cx.pem.check(&path, wanted) {
         Ok(()) => Some(path),
         Err(why) => {
-            let why = Wrong::new(format!("{}: {why}", path.display()));
+            let why = Wrong::new(format!("{}: {why}", cx.shown(&text, value.place)));
             value::wrong(cx, value, why.remedy(format!("name a PEM file with {}", wanted.wanted())))
         }
     }

@@ -55,7 +55,7 @@ pub(in crate::config) struct VirtualServer<'a> {
     pub(in crate::config) quorum_up: Field<Argv>,
     pub(in crate::config) quorum_down: Field<Argv>,
     /// Read one at a time: there can be tens of thousands.
-    pub(in crate::config) real_servers: Vec<Section<'a>>,
+    pub(in crate::config) real_servers: Field<Vec<Section<'a>>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -147,7 +147,7 @@ impl<'a> VirtualServer<'a> {
             sorry_server: Field::Unset,
             quorum_up: Field::Unset,
             quorum_down: Field::Unset,
-            real_servers: Vec::new(),
+            real_servers: Field::Unset,
         };
         for (key, value) in section.entries() {
             match key.name {
@@ -158,7 +158,10 @@ impl<'a> VirtualServer<'a> {
                 "sorry_server" => vs.sorry_server = value.field(cx, SorryServer::read),
                 "quorum_up" => vs.quorum_up = value.field(cx, value::argv),
                 "quorum_down" => vs.quorum_down = value.field(cx, value::argv),
-                "real_server" => vs.real_servers = tables(cx, value, "write [[virtual_server.real_server]]"),
+                "real_server" => {
+                    let remedy = "write [[virtual_server.real_server]]";
+                    vs.real_servers = value.field(cx, |cx, v| tables(cx, v, remedy));
+                }
                 _ if vs.pool.read_key(cx, key, value) => {}
                 _ if vs.common.read_key(cx, key, value) => {}
                 _ => unknown_key(cx, Scope::VirtualServer, key),
