@@ -2,6 +2,7 @@
 
 mod http;
 mod http_endings;
+mod pki;
 mod socket;
 mod tcp;
 mod tls;
