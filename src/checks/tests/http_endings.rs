@@ -68,7 +68,7 @@ async fn a_drip_does_not_stretch_the_deadline() {
     .await;
     let outcome = check_http(address, get("/"), SHORT).await;
     let reason = down_in(&outcome, Phase::Reply);
-    assert!(reason.starts_with("timed out after 200ms (read ") && reason.contains("\"HTTP/1"), "{reason}");
+    assert!(reason.starts_with("timed out after 200ms (read "), "{reason}");
     assert!(outcome.latency >= SHORT, "{:?}", outcome.latency);
     // In time, each byte for itself is as good as all at once.
     assert_up(&check_http(address, get("/"), PATIENT).await, "HTTP 200");

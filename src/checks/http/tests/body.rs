@@ -40,7 +40,8 @@ fn bodies_and_what_is_wanted_of_them() {
     let regex = |text: &str| Some(BodyRule::Regex(pattern(text)));
     let not = |text: &str| Some(BodyRule::NotRegex(pattern(text)));
     let parts = || vec![b"status: o".as_slice(), b"k\nload: 3\n", b"end"];
-    let cases: Vec<(Option<BodyRule>, Option<Digest>, Result<usize, &str>)> = vec![
+    type Case = (Option<BodyRule>, Option<Digest>, Result<usize, &'static str>);
+    let cases: Vec<Case> = vec![
         (contains("ok"), None, Ok(2)),
         (contains("status"), None, Ok(1)),
         (contains(""), None, Ok(1)),
