@@ -38,7 +38,7 @@ pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
 
 use memory::Memory;
-use model::{Config, OnLocalError, Outcome, Verdict};
+use model::{Config, Mode, OnLocalError, Outcome, Verdict};
 use past::Past;
 use reload::Plan;
 use schedule::{Place, Schedule};
@@ -243,10 +243,13 @@ impl Engine {
             let (check, fault) = (Arc::clone(&checker.config), fault.clone());
             self.events.push_back(Event::Failure { of: of(), check, transition, fault });
         }
-        let tell = checker.should_notify(&transition);
-        if tell || transition.first || checker.state().weight != weight_before {
-            self.memory_changed |= transition.first || transition.changed;
+        let worth_telling = checker.should_notify(&transition);
+        self.memory_changed |= transition.first || transition.changed;
+        let news = transition.first || transition.changed || checker.state().weight != weight_before;
+        if news && checker.config.mode == Mode::Enforce {
             let cause = Cause::Check { kind: checker.config.probe.kind.name(), detail: last_detail(checker) };
+            // An alpha check that had to wait for the others is told by the last of them.
+            let tell = transition.first && (worth_telling || server.has_alpha_check());
             self.judge(pool_at, server_at, tell, &cause);
         }
         transition.retrying

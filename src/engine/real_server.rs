@@ -83,6 +83,10 @@ impl RealServer {
         self.enforced().any(|c| c.state().has_run && !c.is_up())
     }
 
+    pub fn has_alpha_check(&self) -> bool {
+        self.enforced().any(|c| c.config.alpha)
+    }
+
     pub fn destination(&self, weight: u32) -> Destination {
         Destination {
             forwarding: self.config.forwarding,
