@@ -56,6 +56,8 @@ pub struct Engine {
     dirty: BTreeSet<usize>,
     /// A reload replaced the pools: services may have gone.
     all_dirty: bool,
+    /// Pools whose quorum is to be looked at when all of one input has been taken in.
+    unsettled: BTreeSet<usize>,
     /// Verdict, quorum or order changed since the memory was last taken.
     memory_changed: bool,
     /// When the next order ends by itself.
@@ -122,11 +124,13 @@ impl Engine {
             retrying |= self.record(*place, outcome, now);
         }
         self.schedule.ended(id, retrying.then_some(delay_before_retry), now);
+        self.settle_quorums();
     }
 
     /// Starts what is due and ends orders whose time is over. Spurious calls are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
         self.expire_orders(now);
+        self.settle_quorums();
         while let Some(id) = self.schedule.start_due(now) {
             if let Some(entry) = self.schedule.entry(id) {
                 self.commands.push_back(Command::Start { id, check: Arc::clone(&entry.check) });
@@ -261,7 +265,7 @@ impl Engine {
         if !changed && tell {
             self.announce_first(pool_at, server_at, cause);
         }
-        self.update_quorum(pool_at);
+        self.unsettled.insert(pool_at);
     }
 
     /// Brings a server's part in its pool up to date and tells what changed. Was it its state?
@@ -302,6 +306,14 @@ impl Engine {
         server.told = true;
         let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
         self.events.push_back(Event::RealServer { of, alive, news: News::First, cause: cause.clone() });
+    }
+
+    /// Looks at the quorums that an input touched. Once for all its servers: what several of them do
+    /// to one quorum is one change, or none.
+    fn settle_quorums(&mut self) {
+        for pool_at in std::mem::take(&mut self.unsettled) {
+            self.update_quorum(pool_at);
+        }
     }
 
     fn update_quorum(&mut self, pool_at: usize) {
