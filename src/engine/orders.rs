@@ -93,9 +93,6 @@ impl Engine {
         self.events.push_back(Event::Order { of, change, note: note.clone() });
         self.memory_changed = true;
         self.announce_change(pool_at, server_at, &Cause::Operator);
-        if let Some(pool) = self.pools.get_mut(pool_at) {
-            pool.recount(server_at);
-        }
         self.dirty.insert(pool_at);
         self.unsettled.insert(pool_at);
     }
