@@ -73,12 +73,13 @@ impl Engine {
         let mut engine = Self::default();
         let past = Past::of_start(config, memory, observed, now);
         engine.pools = build_pools(config, &past, &Plan::new(&[], config));
+        engine.find_order_end();
+        engine.expire_orders(now);
+        engine.unsettled.clear();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
         }
-        engine.find_order_end();
-        engine.expire_orders(now);
         engine.replace_schedule(now);
         engine
     }

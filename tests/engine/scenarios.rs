@@ -6,8 +6,8 @@
 //!
 //! | key of a step | |
 //! |---|---|
-//! | `start`, `reload` | name of a topology; a later `start` is a restart |
-//! | `found`, `forgets`, `away` | of a `start`: the table that the kernel has, no state file, seconds since the last run |
+//! | `start`, `reload` | name of a topology; a later `start` ends a run that was killed at the step before |
+//! | `found`, `forgets` | of a `start`: the table that the kernel has, if not the last one; there is no state file |
 //! | `now` | what checks find from now on: `A down`, `A:443 up`, `A hangs`, `A local-error`, `A weight 5`, `A adds -3`; `A takes 0.3` seconds |
 //! | `order` | `drain A`, `disable A in web`, `enable A`, `weight A 5`, `weight A auto`; `… for 3` seconds |
 //! | `expect` | the whole table |
@@ -49,7 +49,6 @@ struct Step {
     found: Option<Vec<String>>,
     #[serde(default)]
     forgets: bool,
-    away: Option<Seconds>,
     reload: Option<String>,
     #[serde(default)]
     now: Vec<String>,
@@ -90,7 +89,7 @@ fn run(scenario: &Scenario) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, step) in scenario.step.iter().enumerate() {
         let at = step.at.duration();
-        if let Some(world) = &mut world {
+        if let Some(world) = world.as_mut().filter(|_| step.start.is_none()) {
             world.clear();
             world.advance_to(at);
         }
@@ -98,7 +97,7 @@ fn run(scenario: &Scenario) -> Vec<String> {
             let config = topology::lower(&scenario.topology[name]);
             let found = step.found.as_deref().map(lines::read);
             let memory = match &world {
-                Some(world) if !step.forgets => world.memory(step.away),
+                Some(world) if !step.forgets => world.engine.memory(world.now()),
                 Some(_) | None => Memory::default(),
             };
             let kernel = found.or_else(|| world.as_ref().map(|w| w.kernel.clone())).unwrap_or_default();
@@ -188,16 +187,6 @@ impl World {
 
     fn now(&self) -> Time {
         EPOCH + self.elapsed
-    }
-
-    /// What the state file holds, as if it were that much older.
-    fn memory(&self, away: Option<Seconds>) -> Memory {
-        let mut memory = self.engine.memory(self.now());
-        let age = away.map_or(Duration::ZERO, Seconds::duration);
-        memory.saved_at = memory
-            .saved_at
-            .map(|at| Time::from_nanos(at.as_nanos() - u64::try_from(age.as_nanos()).unwrap()));
-        memory
     }
 
     fn clear(&mut self) {
