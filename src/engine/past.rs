@@ -1,6 +1,7 @@
 //! What is known of servers and checks before a configuration takes over: from the generation
 //! before it (a reload), or from the state file and the kernel's table (a start).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checker::CheckerState;
@@ -98,10 +99,20 @@ impl Past {
         past
     }
 
+    /// Of several identical checks, asked at different speeds, the one heard of last is believed: not the
+    /// one that happens to stand last in the file.
     fn collect_verdicts(&mut self) {
         let states = self.pools.iter().flat_map(|p| p.servers.values()).flat_map(|s| &s.checkers);
-        let run = states.filter(|(_, state)| state.has_run);
-        self.verdicts = run.map(|(identity, state)| (*identity, state.clone())).collect();
+        for (identity, state) in states.filter(|(_, state)| state.has_run) {
+            let latest = |s: &CheckerState| (s.last.as_ref().map(|last| last.at), s.up);
+            match self.verdicts.entry(*identity) {
+                Entry::Vacant(entry) => drop(entry.insert(state.clone())),
+                Entry::Occupied(mut entry) if latest(entry.get()) < latest(state) => {
+                    drop(entry.insert(state.clone()))
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
     }
 
     /// The pools that had any of these services, the one with the most of them first.
