@@ -18,7 +18,8 @@ use super::wait::{feed, output};
 pub(crate) struct Space(Arc<Inner>);
 
 struct Inner {
-    name: String,
+    /// This machine's own name space has none.
+    name: Option<String>,
     handle: File,
 }
 
@@ -28,6 +29,13 @@ impl Space {
         // Without any address up the kernel refuses destinations (EINVAL).
         space.ip("link set lo up");
         space
+    }
+
+    /// The name space that this machine's services live in.
+    pub(crate) fn this_machine() -> Self {
+        require_ipvs();
+        let handle = File::open("/proc/1/ns/net").expect("root may look at process 1");
+        Self(Arc::new(Inner { name: None, handle }))
     }
 
     /// Makes name spaces, then runs a batch of `ip` commands outside of them, in which `{role}`
@@ -45,13 +53,13 @@ impl Space {
         roles.map(|role| {
             let name = name(role);
             let handle = File::open(format!("/run/netns/{name}")).expect("ip netns add made it");
-            Self(Arc::new(Inner { name, handle }))
+            Self(Arc::new(Inner { name: Some(name), handle }))
         })
     }
 
     /// Runs `ip` with each of these lines in this name space.
     pub(crate) fn ip(&self, lines: &str) {
-        feed(Command::new("ip").args(["-n", &self.0.name, "-batch", "-"]), lines);
+        self.run(|| feed(Command::new("ip").args(["-batch", "-"]), lines));
     }
 
     /// Runs `f` on a thread of this name space; sockets and programs that it starts belong there.
@@ -99,8 +107,9 @@ impl Space {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // What is left of a failed test is the guest's to clean up.
-        drop(Command::new("ip").args(["netns", "del", &self.name]).status());
+        if let Some(name) = &self.name {
+            drop(Command::new("ip").args(["netns", "del", name]).status());
+        }
     }
 }
 
@@ -126,10 +135,24 @@ pub(crate) struct Network {
 }
 
 impl Network {
+    /// With a director of its own.
     pub(crate) fn new() -> Self {
         let links = "link add front netns {director} type veth peer name eth0 netns {client}\n\
                      link add back netns {director} type veth peer name eth0 netns {servers}\n";
         let [client, director, servers] = Space::several(["client", "director", "servers"], links);
+        director.ip("link set lo up");
+        Self::between(client, director, servers)
+    }
+
+    /// With this machine as the director.
+    pub(crate) fn around_this_machine() -> Self {
+        let links = "link add front type veth peer name eth0 netns {client}\n\
+                     link add back type veth peer name eth0 netns {servers}\n";
+        let [client, servers] = Space::several(["client", "servers"], links);
+        Self::between(client, Space::this_machine(), servers)
+    }
+
+    fn between(client: Space, director: Space, servers: Space) -> Self {
         client.ip(CLIENT);
         director.ip(DIRECTOR);
         servers.ip(SERVERS);
@@ -150,7 +173,6 @@ addr add 192.0.2.1/24 dev eth0
 addr add 2001:db8:1::1/64 dev eth0 nodad
 ";
 const DIRECTOR: &str = "
-link set lo up
 link set front up
 link set back up
 addr add 192.0.2.10/24 dev front

@@ -3,7 +3,7 @@
 use super::lab::backend::Backend;
 use super::lab::capture::{Capture, writes};
 use super::lab::client::{Conversation, Traffic, fetch};
-use super::lab::net::Network;
+use super::lab::net::{Network, Space};
 
 const VIRTUAL: &str = "192.0.2.10:80";
 
@@ -64,4 +64,16 @@ fn each_request_to_the_kernel_is_counted_once() {
     let requests = capture.stop(&network.director);
     assert_eq!(writes(&requests), ["SET_DEST", "DEL_SERVICE"]);
     assert!(requests.contains(&"GET_SERVICE") && requests.contains(&"GET_DEST"), "{requests:?}");
+}
+
+#[test]
+fn a_network_around_this_machine_uses_its_table() {
+    let network = Network::around_this_machine();
+    let before = Space::this_machine().table();
+    network.director.ipvsadm("-A -t 192.0.2.10:7 -s rr");
+    let made = Space::this_machine().table();
+    network.director.ipvsadm("-D -t 192.0.2.10:7");
+    assert_eq!(made.len(), before.len() + 1);
+    assert!(made.contains(&"-A -t 192.0.2.10:7 -s rr".to_owned()), "{made:?}");
+    assert_eq!(Space::this_machine().table(), before);
 }
