@@ -2,8 +2,376 @@
 //!
 //! Owns every verdict, quorum and override. Reads no clock, opens no socket, knows no
 //! runtime: time and results come in as arguments, commands and events go out as values.
+//!
+//! The caller's loop is: `handle_*` with whatever came in; then [`Engine::handle_timeout`]; then
+//! take all of [`Engine::next_command`], [`Engine::next_event`] and [`Engine::take_table_changes`];
+//! then sleep until [`Engine::poll_timeout`] or the next input. The same inputs give the same
+//! outputs, byte for byte.
 
+mod checker;
+mod desired;
+mod event;
+mod identity;
+pub mod memory;
 pub mod model;
+mod orders;
+mod past;
+mod real_server;
+pub mod reload;
+mod schedule;
 pub mod snapshot;
 pub mod table;
-pub mod time;
+mod time;
+mod virtual_server;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use checker::{Checker, CheckerState, Judgement, Transition};
+pub use event::{Cause, Command, Event, News, OrderChange, Server};
+pub use identity::Identity;
+pub use orders::Selector;
+pub use real_server::RealServer;
+pub use schedule::ProbeId;
+pub use time::Time;
+pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
+
+use memory::Memory;
+use model::{Config, OnLocalError, Outcome, Verdict};
+use past::Past;
+use reload::Plan;
+use schedule::{Place, Schedule};
+use snapshot::Snapshot;
+use table::{Service, ServiceId, Table};
+
+/// All virtual servers with their verdicts, and when each check is due.
+#[derive(Debug, Default)]
+pub struct Engine {
+    pools: Vec<VirtualServer>,
+    schedule: Schedule,
+    /// The table as last handed out.
+    table: BTreeMap<ServiceId, Arc<Service>>,
+    /// Pools whose part of the table may have changed since.
+    dirty: BTreeSet<usize>,
+    /// A reload replaced the pools: services may have gone.
+    all_dirty: bool,
+    /// Verdict, quorum or order changed since the memory was last taken.
+    memory_changed: bool,
+    /// When the next order ends by itself.
+    order_end: Option<Time>,
+    commands: VecDeque<Command>,
+    events: VecDeque<Event>,
+}
+
+impl Engine {
+    /// The first configuration. `memory` is what the state file holds, `observed` the kernel's table
+    /// before anything is written to it. First quorum states are set without a transition.
+    pub fn start(config: &Config, memory: &Memory, observed: &Table, now: Time) -> Self {
+        let mut engine = Self::default();
+        let past = Past::of_start(config, memory, observed, now);
+        engine.pools = build_pools(config, &past, &Plan::new(&[], config));
+        for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
+            let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
+            pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
+        }
+        engine.find_order_end();
+        engine.expire_orders(now);
+        engine.replace_schedule(now);
+        engine
+    }
+
+    /// What [`Engine::handle_reload`] would do with this configuration.
+    pub fn plan_reload(&self, config: &Config) -> Plan {
+        Plan::new(&self.pools, config)
+    }
+
+    /// Switches to a new configuration. What exists before and after keeps its verdicts, counters,
+    /// due times, runs in flight, quorum and orders.
+    pub fn handle_reload(&mut self, config: &Config, now: Time) -> Plan {
+        let plan = self.plan_reload(config);
+        let past = Past::of_running(&self.pools);
+        self.pools = build_pools(config, &past, &plan);
+        for index in 0..self.pools.len() {
+            let known = plan.carried.quorum_up.get(&index);
+            if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
+                pool.set_initial_quorum(None);
+            }
+        }
+        self.find_order_end();
+        self.replace_schedule(now);
+        for pool in 0..self.pools.len() {
+            for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
+                self.announce_change(pool, server, &Cause::Reload);
+            }
+            self.update_quorum(pool);
+        }
+        plan
+    }
+
+    /// One run of a probe has ended. Results of probes that a reload took away are ignored.
+    pub fn handle_outcome(&mut self, id: ProbeId, outcome: &Outcome, now: Time) {
+        if !self.schedule.is_running(id) {
+            return;
+        }
+        let Some(entry) = self.schedule.entry(id) else { return };
+        let places = Arc::clone(&entry.places);
+        let delay_before_retry = entry.check.timing.delay_before_retry;
+        let mut retrying = false;
+        for place in places.iter() {
+            retrying |= self.record(*place, outcome, now);
+        }
+        self.schedule.ended(id, retrying.then_some(delay_before_retry), now);
+    }
+
+    /// Starts what is due and ends orders whose time is over. Spurious calls are harmless.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.expire_orders(now);
+        while let Some(id) = self.schedule.start_due(now) {
+            if let Some(entry) = self.schedule.entry(id) {
+                self.commands.push_back(Command::Start { id, check: Arc::clone(&entry.check) });
+            }
+        }
+    }
+
+    /// When [`Engine::handle_timeout`] has something to do next. May change with every other call.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        [self.schedule.next_due(), self.order_end].into_iter().flatten().min()
+    }
+
+    pub fn next_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The services whose wanted entry is not what it was at the last call; `None` for those that are
+    /// wanted no more. The first call returns them all.
+    pub fn take_table_changes(&mut self) -> Vec<(ServiceId, Option<Arc<Service>>)> {
+        let mut changes = Vec::new();
+        for pool in std::mem::take(&mut self.dirty).into_iter().filter_map(|index| self.pools.get(index)) {
+            for id in &pool.config.services {
+                let wanted = desired::service(pool, id);
+                if self.table.get(id).is_none_or(|old| **old != wanted) {
+                    let wanted = Arc::new(wanted);
+                    self.table.insert(*id, Arc::clone(&wanted));
+                    changes.push((*id, Some(wanted)));
+                }
+            }
+        }
+        if std::mem::take(&mut self.all_dirty) {
+            let wanted: BTreeSet<ServiceId> = self.services().collect();
+            let gone: Vec<ServiceId> = self.table.keys().filter(|id| !wanted.contains(id)).copied().collect();
+            for id in gone {
+                self.table.remove(&id);
+                changes.push((id, None));
+            }
+        }
+        changes
+    }
+
+    /// The whole table as last handed out by [`Engine::take_table_changes`].
+    pub fn table(&self) -> Table {
+        Table { services: self.table.clone() }
+    }
+
+    /// Every configured service.
+    pub fn services(&self) -> impl Iterator<Item = ServiceId> + '_ {
+        self.pools.iter().flat_map(|pool| pool.config.services.iter().copied())
+    }
+
+    /// What a later start should know, if any of it changed since the last call.
+    pub fn take_changed_memory(&mut self, now: Time) -> Option<Memory> {
+        std::mem::take(&mut self.memory_changed).then(|| self.memory(now))
+    }
+
+    pub fn memory(&self, now: Time) -> Memory {
+        Memory::of(&self.pools, now)
+    }
+
+    /// Virtual servers in file order; only the one called `name` if one is named.
+    pub fn snapshot(&self, name: Option<&str>) -> Snapshot {
+        let named = self.pools.iter().filter(|p| name.is_none_or(|n| n == p.config.name));
+        Snapshot { virtual_servers: named.map(VirtualServer::status).collect() }
+    }
+
+    /// The pools themselves, for notifications at stop.
+    pub fn virtual_servers(&self) -> &[VirtualServer] {
+        &self.pools
+    }
+
+    pub fn probe_count(&self) -> usize {
+        self.schedule.len()
+    }
+
+    /// How long the most overdue check has been waiting to be started.
+    pub fn lateness(&self, now: Time) -> Duration {
+        self.schedule.lateness(now)
+    }
+
+    /// Counts one outcome for one checker. Must it be tried again before its next turn?
+    fn record(&mut self, place: Place, outcome: &Outcome, now: Time) -> bool {
+        let (pool_at, server_at, checker_at) = (place.0 as usize, place.1 as usize, place.2 as usize);
+        let Some(pool) = self.pools.get_mut(pool_at) else { return false };
+        let virtual_server = &pool.config;
+        let Some(server) = pool.real_servers.get_mut(server_at) else { return false };
+        let of =
+            || Server { virtual_server: Arc::clone(virtual_server), real_server: Arc::clone(&server.config) };
+        let Some(checker) = server.checkers.get_mut(checker_at) else { return false };
+        checker.remember(outcome, now);
+        let check = || Arc::clone(&checker.config);
+        let judgement = match &outcome.verdict {
+            Verdict::Success { weight, .. } => Judgement::Success(*weight),
+            Verdict::Failure(_) => Judgement::Failure,
+            Verdict::LocalError(fault) => match checker.config.on_local_error {
+                OnLocalError::Fail => Judgement::Failure,
+                OnLocalError::Ignore => {
+                    self.events.push_back(Event::LocalError {
+                        of: of(),
+                        check: check(),
+                        fault: fault.clone(),
+                    });
+                    return false;
+                }
+            },
+        };
+        let weight_before = checker.state().weight;
+        let transition = checker.record(judgement);
+        if let Verdict::Failure(fault) | Verdict::LocalError(fault) = &outcome.verdict {
+            let (check, fault) = (Arc::clone(&checker.config), fault.clone());
+            self.events.push_back(Event::Failure { of: of(), check, transition, fault });
+        }
+        let tell = checker.should_notify(&transition);
+        if tell || transition.first || checker.state().weight != weight_before {
+            self.memory_changed |= transition.first || transition.changed;
+            let cause = Cause::Check { kind: checker.config.probe.kind.name(), detail: last_detail(checker) };
+            self.judge(pool_at, server_at, tell, &cause);
+        }
+        transition.retrying
+    }
+
+    /// A checker of this server has news: does the server, its weight or the quorum?
+    fn judge(&mut self, pool_at: usize, server_at: usize, tell: bool, cause: &Cause) {
+        let changed = self.announce_change(pool_at, server_at, cause);
+        if !changed && tell {
+            self.announce_first(pool_at, server_at, cause);
+        }
+        self.update_quorum(pool_at);
+    }
+
+    /// Brings a server's part in its pool up to date and tells what changed. Was it its state?
+    fn announce_change(&mut self, pool_at: usize, server_at: usize, cause: &Cause) -> bool {
+        let Some(pool) = self.pools.get_mut(pool_at) else { return false };
+        let virtual_server = Arc::clone(&pool.config);
+        let Some(server) = pool.real_servers.get_mut(server_at) else { return false };
+        let (alive, weight, counted) = (server.is_alive(), server.effective_weight(), server.counted);
+        let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
+        let changed = alive != std::mem::replace(&mut server.was_alive, alive);
+        let weighed = !changed && alive && weight != counted;
+        if changed {
+            server.told = true;
+            let cause = cause.clone();
+            self.events.push_back(Event::RealServer { of, alive, news: News::Changed, cause });
+        } else if weighed {
+            self.events.push_back(Event::Weight { of, from: counted, to: weight, cause: cause.clone() });
+        }
+        if changed || weighed {
+            pool.count(server_at);
+            self.dirty.insert(pool_at);
+            self.memory_changed = true;
+        }
+        changed
+    }
+
+    /// Tells a state that did not change to those who never heard of it: once per server, and not
+    /// before all its checks agree on what there is to tell.
+    fn announce_first(&mut self, pool_at: usize, server_at: usize, cause: &Cause) {
+        let Some(pool) = self.pools.get_mut(pool_at) else { return };
+        let virtual_server = Arc::clone(&pool.config);
+        let Some(server) = pool.real_servers.get_mut(server_at) else { return };
+        let alive = server.is_alive();
+        let known = if alive { server.is_judged() } else { server.has_failed_check() };
+        if server.told || !known {
+            return;
+        }
+        server.told = true;
+        let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
+        self.events.push_back(Event::RealServer { of, alive, news: News::First, cause: cause.clone() });
+    }
+
+    fn update_quorum(&mut self, pool_at: usize) {
+        let Some(pool) = self.pools.get_mut(pool_at) else { return };
+        let quorum = pool.update_quorum();
+        if quorum.kind != QuorumKind::NoChange {
+            let virtual_server = Arc::clone(&pool.config);
+            self.events.push_back(Event::Quorum { virtual_server, quorum });
+            self.dirty.insert(pool_at);
+            self.memory_changed = true;
+        }
+    }
+
+    fn replace_schedule(&mut self, now: Time) {
+        let checkers = (0u32..).zip(&self.pools).flat_map(|(p, pool)| {
+            (0u32..).zip(&pool.real_servers).flat_map(move |(s, server)| {
+                (0u32..)
+                    .zip(&server.checkers)
+                    .map(move |(c, checker)| ((p, s, c), checker.identity(), Arc::clone(&checker.config)))
+            })
+        });
+        for id in self.schedule.replace(checkers, now) {
+            self.commands.push_back(Command::Cancel { id });
+        }
+        self.dirty = (0..self.pools.len()).collect();
+        self.all_dirty = true;
+        self.memory_changed = true;
+    }
+}
+
+fn last_detail(checker: &Checker) -> String {
+    checker.state().last.as_ref().map(|last| last.detail.clone()).unwrap_or_default()
+}
+
+/// The pools of `config`, each server with what the past knows of it.
+fn build_pools(config: &Config, past: &Past, plan: &Plan) -> Vec<VirtualServer> {
+    let pool = |(index, pool): (usize, &Arc<model::VirtualServer>)| {
+        let among = past.predecessors(&pool.services);
+        let servers = pool.real_servers.iter().map(|server| {
+            let before = past.server(&among, server.id);
+            build_server(server, before, past, |alpha| plan.starts_down((index, server.id), alpha))
+        });
+        let quorum_up = plan.carried.quorum_up.get(&index).copied().unwrap_or(false);
+        VirtualServer::new(Arc::clone(pool), servers.collect(), quorum_up)
+    };
+    config.virtual_servers.iter().enumerate().map(pool).collect()
+}
+
+fn build_server(
+    config: &Arc<model::RealServer>,
+    before: Option<&past::PastServer>,
+    past: &Past,
+    starts_down: impl Fn(bool) -> bool,
+) -> RealServer {
+    let checkers = config.checks.iter().map(|check| {
+        let identity = Identity::of(&check.probe);
+        let carried = before.and_then(|b| b.checkers.get(&identity));
+        let state = carried.or_else(|| past.verdict(identity)).cloned().unwrap_or_else(|| {
+            // A check that is new to a known server leaves the verdict alone until its first result.
+            let held = before.and_then(|b| b.passes_checks);
+            CheckerState::assumed(held.unwrap_or_else(|| !starts_down(check.alpha)))
+        });
+        Checker::new(Arc::clone(check), state)
+    });
+    let mut server = RealServer {
+        config: Arc::clone(config),
+        checkers: checkers.collect(),
+        order: before.and_then(|b| b.order.clone()),
+        operator_weight: before.and_then(|b| b.operator_weight.clone()),
+        was_alive: false,
+        told: before.is_some_and(|b| b.told),
+        counted: 0,
+    };
+    server.was_alive = before.and_then(|b| b.was_alive).unwrap_or_else(|| server.is_alive());
+    server
+}

@@ -1,1 +1,5 @@
-//! To come.
+//! What the daemon tells about itself: log, service manager, HTTP.
+
+pub mod http;
+pub mod repeats;
+pub mod systemd;

@@ -1,0 +1,144 @@
+//! The verdict of one check of one real server: retry, rise, first result.
+//!
+//! Knows nothing of time: when a check runs is the business of [`super::schedule`].
+
+use std::sync::Arc;
+
+use super::identity::Identity;
+use super::model::{Check, Outcome, Verdict, WeightChange};
+use super::snapshot::{CheckStatus, LastResult};
+use super::time::Time;
+
+/// The state of one check of one real server.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    pub(super) config: Arc<Check>,
+    identity: Identity,
+    state: CheckerState,
+}
+
+/// What is carried from one generation of a checker to the next: over a reload, and through
+/// the state file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckerState {
+    /// The verdict in force. Before the first result it is an assumption.
+    pub up: bool,
+    /// Has any result been recorded?
+    pub has_run: bool,
+    /// Failures in a row; any success clears them.
+    pub failures: u32,
+    /// Successes in a row while down; any failure clears them.
+    pub successes: u32,
+    /// What the last success said of its server's weight.
+    pub weight: WeightChange,
+    pub last: Option<LastResult>,
+}
+
+impl CheckerState {
+    /// A checker that has never run and is assumed to be `up`.
+    pub const fn assumed(up: bool) -> Self {
+        Self { up, has_run: false, failures: 0, successes: 0, weight: WeightChange::None, last: None }
+    }
+}
+
+/// How one result counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    Success(WeightChange),
+    Failure,
+}
+
+/// What one result did to the verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    pub from: bool,
+    pub to: bool,
+    pub changed: bool,
+    /// A failure was counted, and the verdict waits for the next try.
+    pub retrying: bool,
+    /// Failures in a row after this result.
+    pub retries: u32,
+    /// The checker's first result, which matters even when nothing changed.
+    pub first: bool,
+}
+
+impl Checker {
+    pub fn new(config: Arc<Check>, state: CheckerState) -> Self {
+        let identity = Identity::of(&config.probe);
+        Self { config, identity, state }
+    }
+
+    pub const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub const fn state(&self) -> &CheckerState {
+        &self.state
+    }
+
+    pub const fn is_up(&self) -> bool {
+        self.state.up
+    }
+
+    /// Keeps the outcome for people to read; decides nothing.
+    pub fn remember(&mut self, outcome: &Outcome, now: Time) {
+        let (ok, detail) = match &outcome.verdict {
+            Verdict::Success { detail, .. } => (true, detail.clone()),
+            Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string()),
+        };
+        self.state.last = Some(LastResult { ok, detail, latency: outcome.latency, at: now });
+    }
+
+    /// Counts one result. The first one ever decides on its own; after that it takes
+    /// `retry` + 1 failures in a row to go down and `rise` successes in a row to come up.
+    pub fn record(&mut self, judgement: Judgement) -> Transition {
+        let timing = &self.config.timing;
+        let state = &mut self.state;
+        let (from, first) = (state.up, !state.has_run);
+        state.has_run = true;
+        match judgement {
+            Judgement::Success(weight) => {
+                state.failures = 0;
+                state.weight = weight;
+                state.successes = if state.up { 0 } else { state.successes.saturating_add(1) };
+                if first || state.successes >= timing.rise {
+                    state.up = true;
+                    state.successes = 0;
+                }
+            }
+            Judgement::Failure => {
+                state.successes = 0;
+                state.failures = state.failures.saturating_add(1);
+                if first || state.failures > timing.retry {
+                    state.up = false;
+                }
+            }
+        }
+        Transition {
+            from,
+            to: state.up,
+            changed: from != state.up,
+            retrying: state.up && state.failures > 0,
+            retries: state.failures,
+            first,
+        }
+    }
+
+    /// Is this worth telling? A change always is. So is a first result that changed nothing, if
+    /// it was a failure or the checker is alpha: an operator must hear that a server was dead
+    /// already when the daemon started (keepalived: `update_svr_checker_state`).
+    pub fn should_notify(&self, transition: &Transition) -> bool {
+        transition.changed || transition.first && (self.config.alpha || !transition.to)
+    }
+
+    pub fn status(&self) -> CheckStatus {
+        CheckStatus {
+            kind: self.config.probe.kind.name(),
+            mode: self.config.mode,
+            up: self.state.up,
+            has_run: self.state.has_run,
+            failures: self.state.failures,
+            last: self.state.last.clone(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the engine tells its caller: probes to run, and changes worth hearing of.
+
+use std::sync::Arc;
+
+use super::checker::Transition;
+use super::model::{self, Check, Fault};
+use super::schedule::ProbeId;
+use super::snapshot::OrderNote;
+use super::virtual_server::QuorumEvent;
+
+/// Something to do, in order.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Run `check` once and hand its outcome to [`super::Engine::handle_outcome`].
+    Start { id: ProbeId, check: Arc<Check> },
+    /// Nobody waits for this run any more.
+    Cancel { id: ProbeId },
+}
+
+/// Something that happened, in order. Logs, notifications and metrics are made of these.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A real server came to life or died, or was found so by its first result.
+    RealServer {
+        of: Server,
+        alive: bool,
+        news: News,
+        cause: Cause,
+    },
+    /// The weight of a living server changed.
+    Weight {
+        of: Server,
+        from: u32,
+        to: u32,
+        cause: Cause,
+    },
+    Quorum {
+        virtual_server: Arc<model::VirtualServer>,
+        quorum: QuorumEvent,
+    },
+    /// One failed run of a check.
+    Failure {
+        of: Server,
+        check: Arc<Check>,
+        transition: Transition,
+        fault: Fault,
+    },
+    /// Our own side could not run a check, and its verdict stays.
+    LocalError {
+        of: Server,
+        check: Arc<Check>,
+        fault: Fault,
+    },
+    /// An operator's order was given, or came to its end.
+    Order {
+        of: Server,
+        change: OrderChange,
+        note: OrderNote,
+    },
+}
+
+/// The real server that an event is about.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub virtual_server: Arc<model::VirtualServer>,
+    pub real_server: Arc<model::RealServer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    Changed,
+    /// Nothing changed, but it is the first time that anybody hears of this server.
+    First,
+}
+
+/// Why a server's state or weight is what it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A check's result: its kind and what it found.
+    Check {
+        kind: &'static str,
+        detail: String,
+    },
+    Operator,
+    Reload,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderChange {
+    Drain,
+    Disable,
+    /// Ends a drain or a disable.
+    Enable,
+    Weight(u32),
+    /// Ends an operator's weight.
+    WeightAuto,
+}

@@ -1,0 +1,89 @@
+//! What survives a restart of the daemon: verdicts, quorum states and the operator's orders. The
+//! runtime keeps it in the state file.
+
+use std::collections::BTreeMap;
+
+use super::checker::CheckerState;
+use super::identity::Identity;
+use super::model::RealServerId;
+use super::past::{PastPool, PastServer, predecessors};
+use super::snapshot::{OperatorWeight, Override};
+use super::table::ServiceId;
+use super::time::Time;
+use super::virtual_server::VirtualServer;
+
+/// The engine's state without its configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// When the verdicts were known to be current; `None` if that cannot be told (another boot), and
+    /// then only orders count.
+    pub saved_at: Option<Time>,
+    pub virtual_servers: Vec<RememberedVirtualServer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RememberedVirtualServer {
+    pub services: Vec<ServiceId>,
+    pub quorum_up: bool,
+    pub real_servers: Vec<RememberedRealServer>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RememberedRealServer {
+    pub id: RealServerId,
+    pub order: Option<Override>,
+    pub operator_weight: Option<OperatorWeight>,
+    /// Checks that have run.
+    pub checks: Vec<(Identity, CheckerState)>,
+}
+
+impl Memory {
+    pub(super) fn of(pools: &[VirtualServer], now: Time) -> Self {
+        let virtual_servers = pools.iter().map(|pool| RememberedVirtualServer {
+            services: pool.config.services.clone(),
+            quorum_up: pool.quorum_up,
+            real_servers: pool
+                .real_servers
+                .iter()
+                .map(|server| RememberedRealServer {
+                    id: server.id(),
+                    order: server.order.clone(),
+                    operator_weight: server.operator_weight.clone(),
+                    checks: server
+                        .checkers
+                        .iter()
+                        .filter(|c| c.state().has_run)
+                        .map(|c| (c.identity(), c.state().clone()))
+                        .collect(),
+                })
+                .collect(),
+        });
+        Self { saved_at: Some(now), virtual_servers: virtual_servers.collect() }
+    }
+
+    pub(super) fn index(&self) -> BTreeMap<ServiceId, usize> {
+        let pools = self.virtual_servers.iter().enumerate();
+        pools.flat_map(|(index, pool)| pool.services.iter().map(move |service| (*service, index))).collect()
+    }
+
+    /// What is remembered of the pool that these services belong to now.
+    pub(super) fn pool(
+        &self,
+        index: &BTreeMap<ServiceId, usize>,
+        services: &[ServiceId],
+    ) -> Option<PastPool> {
+        let among = predecessors(services, |service| index.get(service).copied());
+        let first = self.virtual_servers.get(*among.first()?)?;
+        let mut servers: BTreeMap<RealServerId, PastServer> = BTreeMap::new();
+        for server in among.iter().filter_map(|i| self.virtual_servers.get(*i)).flat_map(|v| &v.real_servers)
+        {
+            servers.entry(server.id).or_insert_with(|| PastServer {
+                order: server.order.clone(),
+                operator_weight: server.operator_weight.clone(),
+                checkers: server.checks.iter().cloned().collect(),
+                ..PastServer::default()
+            });
+        }
+        Some(PastPool { quorum_up: Some(first.quorum_up), servers })
+    }
+}

@@ -1,0 +1,164 @@
+//! What is known of servers and checks before a configuration takes over: from the generation
+//! before it (a reload), or from the state file and the kernel's table (a start).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::checker::CheckerState;
+use super::identity::Identity;
+use super::memory::Memory;
+use super::model::{self, Config, RealServerId};
+use super::real_server::destination_id;
+use super::snapshot::{OperatorWeight, Order, Override};
+use super::table::{Service, ServiceId, Table};
+use super::time::Time;
+use super::virtual_server::VirtualServer;
+
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    pub(super) pools: Vec<PastPool>,
+    by_service: BTreeMap<ServiceId, usize>,
+    /// Verdicts of checks that have run, whoever they belong to.
+    verdicts: BTreeMap<Identity, CheckerState>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct PastPool {
+    pub(super) quorum_up: Option<bool>,
+    pub(super) servers: BTreeMap<RealServerId, PastServer>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct PastServer {
+    /// The verdict it had; unknown if nothing ever said so.
+    pub(super) passes_checks: Option<bool>,
+    /// The state that was last told, where there is a generation before this one.
+    pub(super) was_alive: Option<bool>,
+    pub(super) told: bool,
+    pub(super) order: Option<Override>,
+    pub(super) operator_weight: Option<OperatorWeight>,
+    pub(super) checkers: BTreeMap<Identity, CheckerState>,
+}
+
+impl Past {
+    /// Everything that the running generation knows.
+    pub(super) fn of_running(pools: &[VirtualServer]) -> Self {
+        let mut past = Self::default();
+        for (index, pool) in pools.iter().enumerate() {
+            past.by_service.extend(pool.config.services.iter().map(|s| (*s, index)));
+            let servers = pool.real_servers.iter().map(|server| {
+                let checkers = server.checkers.iter().map(|c| (c.identity(), c.state().clone())).collect();
+                let known = PastServer {
+                    passes_checks: Some(server.passes_checks()),
+                    was_alive: Some(server.was_alive),
+                    told: server.told,
+                    order: server.order.clone(),
+                    operator_weight: server.operator_weight.clone(),
+                    checkers,
+                };
+                (server.id(), known)
+            });
+            past.pools.push(PastPool { quorum_up: Some(pool.quorum_up), servers: servers.collect() });
+        }
+        past.collect_verdicts();
+        past
+    }
+
+    /// What a start finds. A verdict of the state file counts while it is younger than three periods of
+    /// its check and a timeout; where there is none, a server found serving is up, one found at weight 0
+    /// or missing in a service that is there is down.
+    pub(super) fn of_start(config: &Config, memory: &Memory, table: &Table, now: Time) -> Self {
+        let mut past = Self::default();
+        let memory_index = memory.index();
+        for (index, pool) in config.virtual_servers.iter().enumerate() {
+            past.by_service.extend(pool.services.iter().map(|s| (*s, index)));
+            let found: Vec<(&ServiceId, &Service)> =
+                pool.services.iter().filter_map(|id| Some((id, table.services.get(id)?.as_ref()))).collect();
+            let age = memory.saved_at.map(|at| now.since(at));
+            let is_fresh = |check: &model::Check| {
+                age.is_some_and(|age| age < 3 * check.timing.delay_loop + check.timing.timeout)
+            };
+            let remembered = memory.pool(&memory_index, &pool.services);
+            let remembered = remembered.as_ref();
+            let servers = pool.real_servers.iter().map(|server| {
+                let mut known =
+                    remembered.and_then(|p| p.servers.get(&server.id)).cloned().unwrap_or_default();
+                let fresh: BTreeSet<Identity> =
+                    server.checks.iter().filter(|c| is_fresh(c)).map(|c| Identity::of(&c.probe)).collect();
+                known.checkers.retain(|identity, _| fresh.contains(identity));
+                known.told = !known.checkers.is_empty();
+                known.passes_checks = found_serving(server, &known, &found);
+                (server.id, known)
+            });
+            let servers: BTreeMap<_, _> = servers.collect();
+            let all_fresh = pool.real_servers.iter().flat_map(|s| &s.checks).all(|c| is_fresh(c));
+            let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| all_fresh);
+            past.pools.push(PastPool { quorum_up, servers });
+        }
+        past.collect_verdicts();
+        past
+    }
+
+    fn collect_verdicts(&mut self) {
+        let states = self.pools.iter().flat_map(|p| p.servers.values()).flat_map(|s| &s.checkers);
+        let run = states.filter(|(_, state)| state.has_run);
+        self.verdicts = run.map(|(identity, state)| (*identity, state.clone())).collect();
+    }
+
+    /// The pools that had any of these services, the one with the most of them first.
+    pub(super) fn predecessors(&self, services: &[ServiceId]) -> Vec<usize> {
+        predecessors(services, |service| self.by_service.get(service).copied())
+    }
+
+    /// What is known of server `id` in the pools `among`.
+    pub(super) fn server(&self, among: &[usize], id: RealServerId) -> Option<&PastServer> {
+        among.iter().find_map(|index| self.pools.get(*index)?.servers.get(&id))
+    }
+
+    /// The verdict of an identical check that runs already, wherever it does.
+    pub(super) fn verdict(&self, identity: Identity) -> Option<&CheckerState> {
+        self.verdicts.get(&identity)
+    }
+}
+
+/// Which old pools a new one continues, by shared services; ties go to the service named first.
+pub(super) fn predecessors(
+    services: &[ServiceId],
+    pool_of: impl Fn(&ServiceId) -> Option<usize>,
+) -> Vec<usize> {
+    let mut shared: Vec<(usize, usize)> = Vec::new();
+    for index in services.iter().filter_map(pool_of) {
+        match shared.iter_mut().find(|(known, _)| *known == index) {
+            Some((_, count)) => *count += 1,
+            None => shared.push((index, 1)),
+        }
+    }
+    shared.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    shared.into_iter().map(|(index, _)| index).collect()
+}
+
+/// What the kernel's table says of a server: `None` if none of its pool's services is there, or if
+/// weight 0 is what it should have anyway and so proves nothing.
+fn found_serving(
+    server: &model::RealServer,
+    known: &PastServer,
+    found: &[(&ServiceId, &Service)],
+) -> Option<bool> {
+    if found.is_empty() {
+        return None;
+    }
+    let weights: Vec<u32> = found
+        .iter()
+        .filter_map(|(id, service)| {
+            service.destinations.get(&destination_id(server.id, server.forwarding, id)).map(|d| d.weight)
+        })
+        .collect();
+    let base = known.operator_weight.as_ref().map_or(server.weight, |w| w.weight);
+    let drained = known.order.as_ref().is_some_and(|o| o.order == Order::Drain);
+    if weights.iter().any(|weight| *weight > 0) {
+        Some(true)
+    } else if base == 0 || drained {
+        (!weights.is_empty()).then_some(true)
+    } else {
+        Some(false)
+    }
+}

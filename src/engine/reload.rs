@@ -1,0 +1,277 @@
+//! What a new configuration changes, and what it leaves alone: the plan of a reload, for the log
+//! and for `lvsd plan`. The point is what is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::model::{self, Config, RealServerId};
+use super::past::predecessors;
+use super::table::ServiceId;
+use super::virtual_server::VirtualServer;
+
+/// The difference between the running configuration and a new one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Removals, then edits, then additions.
+    pub actions: Vec<Action>,
+    /// The state of everything that exists before and after.
+    pub carried: State,
+    /// Real servers that no predecessor of their pool had.
+    pub new_servers: BTreeSet<ServerKey>,
+}
+
+/// What survives, by where it stands in the new configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub alive: BTreeMap<ServerKey, bool>,
+    /// By index of the virtual server.
+    pub quorum_up: BTreeMap<usize, bool>,
+}
+
+/// A real server of the new configuration: index of its virtual server, and its identity there.
+pub type ServerKey = (usize, RealServerId);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    pub kind: ActionKind,
+    /// The service, or the name of the virtual server where the pool is meant.
+    pub virtual_server: String,
+    pub real_server: Option<RealServerId>,
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ActionKind {
+    RemoveVirtualServer,
+    RemoveRealServer,
+    RemoveSorryServer,
+    EditVirtualServer,
+    EditRealServer,
+    SetSorryServer,
+    AddVirtualServer,
+    AddRealServer,
+}
+
+impl ActionKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RemoveVirtualServer => "remove virtual server",
+            Self::RemoveRealServer => "remove real server",
+            Self::RemoveSorryServer => "remove sorry server",
+            Self::EditVirtualServer => "edit virtual server",
+            Self::EditRealServer => "edit real server",
+            Self::SetSorryServer => "set sorry server",
+            Self::AddVirtualServer => "add virtual server",
+            Self::AddRealServer => "add real server",
+        }
+    }
+}
+
+/// `edit real server 198.51.100.11:80 in web: weight 2 → 5`
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, virtual_server, real_server, reason } = self;
+        match real_server {
+            Some(server) => write!(f, "{} {server} in {virtual_server}: {reason}", kind.name()),
+            None => write!(f, "{} {virtual_server}: {reason}", kind.name()),
+        }
+    }
+}
+
+impl Plan {
+    /// Compares the running pools with a new configuration. Linear but for the maps' logarithms.
+    pub(super) fn new(old: &[VirtualServer], new: &Config) -> Self {
+        let mut plan = Self::default();
+        let old_pools: BTreeMap<ServiceId, usize> = (0..)
+            .zip(old)
+            .flat_map(|(index, pool)| pool.config.services.iter().map(move |s| (*s, index)))
+            .collect();
+        let new_services: BTreeSet<&ServiceId> =
+            new.virtual_servers.iter().flat_map(|v| &v.services).collect();
+        for service in old_pools.keys().filter(|s| !new_services.contains(s)) {
+            plan.act(ActionKind::RemoveVirtualServer, service.to_string(), None, "not in the file any more");
+        }
+        let mut continued = BTreeSet::new();
+        for (index, pool) in new.virtual_servers.iter().enumerate() {
+            let among = predecessors(&pool.services, |service| old_pools.get(service).copied());
+            let before: Vec<&VirtualServer> = among.iter().filter_map(|i| old.get(*i)).collect();
+            plan.compare_services(pool, &before, &old_pools);
+            plan.compare_pool(index, pool, &before);
+            continued.extend(among);
+        }
+        plan.actions.sort_by_key(|action| action.kind);
+        plan
+    }
+
+    /// Does a real server begin the reload down? Only a new one whose check is alpha: a survivor
+    /// keeps whatever it was, and nobody has looked at a new one yet.
+    pub fn starts_down(&self, server: ServerKey, alpha: bool) -> bool {
+        alpha && self.new_servers.contains(&server)
+    }
+
+    fn act(
+        &mut self,
+        kind: ActionKind,
+        of: impl Into<String>,
+        server: Option<RealServerId>,
+        why: impl Into<String>,
+    ) {
+        let action = Action { kind, virtual_server: of.into(), real_server: server, reason: why.into() };
+        self.actions.push(action);
+    }
+
+    fn compare_services(
+        &mut self,
+        pool: &model::VirtualServer,
+        before: &[&VirtualServer],
+        old_pools: &BTreeMap<ServiceId, usize>,
+    ) {
+        for service in pool.services.iter().filter(|s| !old_pools.contains_key(s)) {
+            self.act(ActionKind::AddVirtualServer, service.to_string(), None, "new in the file");
+        }
+        for old in before {
+            let reasons = service_changes(&old.config, pool);
+            if reasons.is_empty() {
+                continue;
+            }
+            for service in old.config.services.iter().filter(|s| pool.services.contains(s)) {
+                self.act(ActionKind::EditVirtualServer, service.to_string(), None, reasons.join(", "));
+            }
+        }
+    }
+
+    fn compare_pool(&mut self, index: usize, pool: &model::VirtualServer, before: &[&VirtualServer]) {
+        if let Some(first) = before.first() {
+            self.carried.quorum_up.insert(index, first.quorum_up);
+        }
+        let old_servers: BTreeMap<RealServerId, _> =
+            before.iter().rev().flat_map(|p| &p.real_servers).map(|s| (s.id(), s)).collect();
+        for server in &pool.real_servers {
+            match old_servers.get(&server.id) {
+                Some(old) => {
+                    self.carried.alive.insert((index, server.id), old.passes_checks());
+                    let reasons = server_changes(&old.config, server);
+                    if !reasons.is_empty() {
+                        self.act(ActionKind::EditRealServer, &pool.name, Some(server.id), reasons.join(", "));
+                    }
+                }
+                None => {
+                    self.new_servers.insert((index, server.id));
+                    self.act(ActionKind::AddRealServer, &pool.name, Some(server.id), "new in the file");
+                }
+            }
+        }
+        let kept: BTreeSet<RealServerId> = pool.real_servers.iter().map(|s| s.id).collect();
+        for id in old_servers.keys().filter(|id| !kept.contains(id)) {
+            self.act(ActionKind::RemoveRealServer, &pool.name, Some(*id), "not in the file any more");
+        }
+        self.compare_sorry_servers(pool, before);
+    }
+
+    fn compare_sorry_servers(&mut self, pool: &model::VirtualServer, before: &[&VirtualServer]) {
+        let id = |s: &model::SorryServer| RealServerId { address: s.address, port: s.port };
+        let old = before.first().and_then(|p| p.config.sorry_server.as_ref());
+        match (old, &pool.sorry_server) {
+            (None, None) => {}
+            (Some(old), None) => {
+                self.act(
+                    ActionKind::RemoveSorryServer,
+                    &pool.name,
+                    Some(id(old)),
+                    "not in the file any more",
+                );
+            }
+            (None, Some(new)) => {
+                self.act(ActionKind::SetSorryServer, &pool.name, Some(id(new)), "new in the file");
+            }
+            (Some(old), Some(new)) if old == new => {}
+            (Some(old), Some(new)) if id(old) == id(new) => {
+                self.act(
+                    ActionKind::SetSorryServer,
+                    &pool.name,
+                    Some(id(new)),
+                    "its method or inhibit changed",
+                );
+            }
+            (Some(old), Some(new)) => {
+                let reason = format!("in place of {}", id(old));
+                self.act(ActionKind::SetSorryServer, &pool.name, Some(id(new)), reason);
+            }
+        }
+    }
+}
+
+/// What changed between two generations of a pool, apart from its servers. Taking the fields apart
+/// makes the compiler ask about each new one.
+fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Vec<String> {
+    let model::VirtualServer {
+        name,
+        services: _,
+        scheduler,
+        scheduler_flags,
+        one_packet,
+        persistence,
+        quorum,
+        hysteresis,
+        omega,
+        sorry_server: _,
+        quorum_up,
+        quorum_down,
+        real_servers: _,
+    } = new;
+    let mut reasons = Reasons::default();
+    reasons.shown("moved or renamed", &old.name, name);
+    reasons.shown("scheduler", &old.scheduler, scheduler);
+    reasons.named("scheduler flags", old.scheduler_flags == *scheduler_flags);
+    reasons.shown("one_packet", &old.one_packet, one_packet);
+    reasons.named("persistence", old.persistence == *persistence);
+    reasons.shown("quorum", &old.quorum, quorum);
+    reasons.shown("hysteresis", &old.hysteresis, hysteresis);
+    reasons.shown("omega", &old.omega, omega);
+    reasons.named("quorum_up", old.quorum_up == *quorum_up);
+    reasons.named("quorum_down", old.quorum_down == *quorum_down);
+    reasons.0
+}
+
+fn server_changes(old: &model::RealServer, new: &model::RealServer) -> Vec<String> {
+    let model::RealServer {
+        id: _,
+        weight,
+        forwarding,
+        upper_threshold,
+        lower_threshold,
+        inhibit_on_failure,
+        alpha,
+        notify_up,
+        notify_down,
+        checks,
+    } = new;
+    let mut reasons = Reasons::default();
+    reasons.shown("weight", &old.weight, weight);
+    reasons.named("forwarding method", old.forwarding == *forwarding);
+    let limits = (old.upper_threshold, old.lower_threshold) == (*upper_threshold, *lower_threshold);
+    reasons.named("connection limits", limits);
+    reasons.shown("inhibit_on_failure", &old.inhibit_on_failure, inhibit_on_failure);
+    reasons.shown("alpha", &old.alpha, alpha);
+    reasons.named("notify_up", old.notify_up == *notify_up);
+    reasons.named("notify_down", old.notify_down == *notify_down);
+    reasons.named("checks", old.checks == *checks);
+    reasons.0
+}
+
+#[derive(Default)]
+struct Reasons(Vec<String>);
+
+impl Reasons {
+    fn shown<T: PartialEq + fmt::Display>(&mut self, what: &str, old: &T, new: &T) {
+        if old != new {
+            self.0.push(format!("{what} {old} → {new}"));
+        }
+    }
+
+    fn named(&mut self, what: &str, same: bool) {
+        if !same {
+            self.0.push(format!("{what} changed"));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One pool of real servers: quorum by weight with hysteresis, and the sorry server.
+
+use std::sync::Arc;
+
+use super::model::{self, RealServerId};
+use super::real_server::RealServer;
+use super::snapshot::{QuorumStatus, SorryServerStatus, VirtualServerStatus};
+
+#[derive(Clone, Debug)]
+pub struct VirtualServer {
+    pub(super) config: Arc<model::VirtualServer>,
+    pub(super) real_servers: Vec<RealServer>,
+    /// Not derived on demand: the threshold depends on it, that is what hysteresis means.
+    pub(super) quorum_up: bool,
+    /// Sum of the [`RealServer::counted`], kept up to date so that the failure of half a pool does
+    /// not sum the pool once for each server.
+    live_weight: u64,
+    /// The most that the configured weights can add up to; `None` if checks or the operator move them.
+    reachable_weight: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuorumKind {
+    NoChange,
+    Gained,
+    Lost,
+}
+
+/// What becomes of the sorry server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SorryAction {
+    None,
+    Install,
+    Remove,
+}
+
+/// The outcome of one evaluation of the quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuorumEvent {
+    pub kind: QuorumKind,
+    pub weight: u64,
+    pub threshold: u64,
+    pub sorry_action: SorryAction,
+}
+
+impl VirtualServer {
+    pub fn new(config: Arc<model::VirtualServer>, real_servers: Vec<RealServer>, quorum_up: bool) -> Self {
+        let mut new = Self { config, real_servers, quorum_up, live_weight: 0, reachable_weight: None };
+        for index in 0..new.real_servers.len() {
+            new.count(index);
+        }
+        new.reachable_weight = new.sum_reachable_weight();
+        new
+    }
+
+    /// Sum of the effective weights of alive real servers.
+    pub const fn live_weight(&self) -> u64 {
+        self.live_weight
+    }
+
+    /// Brings server `index`'s part in the live weight up to date.
+    pub(super) fn count(&mut self, index: usize) {
+        let Some(server) = self.real_servers.get_mut(index) else { return };
+        let weight = if server.is_alive() { server.effective_weight() } else { 0 };
+        self.live_weight = self.live_weight - u64::from(server.counted) + u64::from(weight);
+        server.counted = weight;
+    }
+
+    /// What the live weight must reach to come up, or not fall below to stay up: quorum + hysteresis
+    /// and quorum − hysteresis. A bound that the configured weights can never reach counts as their
+    /// sum, unless a check can raise a weight.
+    pub fn threshold(&self) -> u64 {
+        let (quorum, hysteresis) = (u64::from(self.config.quorum), u64::from(self.config.hysteresis));
+        let wanted = if self.quorum_up { quorum.saturating_sub(hysteresis) } else { quorum + hysteresis };
+        self.reachable_weight.map_or(wanted, |most| wanted.min(most))
+    }
+
+    /// To be called when an operator's order about server `index` came or went.
+    pub(super) fn recount(&mut self, index: usize) {
+        self.count(index);
+        self.reachable_weight = self.sum_reachable_weight();
+    }
+
+    fn sum_reachable_weight(&self) -> Option<u64> {
+        let servers = &self.config.real_servers;
+        let moving = servers.iter().flat_map(|s| &s.checks).any(|c| c.probe.kind.moves_weight());
+        let operated = self.real_servers.iter().any(|s| s.operator_weight.is_some());
+        (!moving && !operated).then(|| servers.iter().map(|s| u64::from(s.weight)).sum())
+    }
+
+    /// Sets the first state without a transition. Nothing is up before it, so the threshold is the one
+    /// for coming up, unless the state of an earlier run is known.
+    pub fn set_initial_quorum(&mut self, remembered: Option<bool>) {
+        self.quorum_up = remembered.unwrap_or(false);
+        self.quorum_up = self.has_quorum();
+    }
+
+    /// Gained at the threshold, lost below it, and always lost at 0.
+    fn has_quorum(&self) -> bool {
+        self.live_weight > 0 && self.live_weight >= self.threshold()
+    }
+
+    pub fn update_quorum(&mut self) -> QuorumEvent {
+        let threshold = self.threshold();
+        let up = self.has_quorum();
+        let kind = match (self.quorum_up, up) {
+            (false, true) => QuorumKind::Gained,
+            (true, false) => QuorumKind::Lost,
+            (true, true) | (false, false) => QuorumKind::NoChange,
+        };
+        self.quorum_up = up;
+        let sorry_action = match (kind, &self.config.sorry_server) {
+            (QuorumKind::Gained, Some(_)) => SorryAction::Remove,
+            (QuorumKind::Lost, Some(_)) => SorryAction::Install,
+            (QuorumKind::NoChange, _) | (_, None) => SorryAction::None,
+        };
+        QuorumEvent { kind, weight: self.live_weight, threshold, sorry_action }
+    }
+
+    /// The sorry server is what serves now.
+    pub fn is_sorry(&self) -> bool {
+        self.config.sorry_server.is_some() && !self.quorum_up
+    }
+
+    pub fn status(&self) -> VirtualServerStatus {
+        VirtualServerStatus {
+            name: self.config.name.clone(),
+            services: self.config.services.clone(),
+            scheduler: self.config.scheduler.to_string(),
+            quorum: QuorumStatus {
+                up: self.quorum_up,
+                weight: self.live_weight,
+                threshold: self.threshold(),
+                quorum: self.config.quorum,
+                hysteresis: self.config.hysteresis,
+            },
+            sorry_server: self.config.sorry_server.as_ref().map(|sorry| SorryServerStatus {
+                address: RealServerId { address: sorry.address, port: sorry.port },
+                active: self.is_sorry(),
+            }),
+            real_servers: self.real_servers.iter().map(|s| s.status(self.config.services.iter())).collect(),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Hand-made plans; the properties over random tables are in [`super::super::memory`]'s tests.
