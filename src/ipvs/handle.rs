@@ -4,6 +4,7 @@
 //! are two traits because they are two sockets: a dump never delays a write.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::error::{OperationError, RequestError};
 use super::operation::Operation;
@@ -75,14 +76,29 @@ pub fn sync_is_running(wanted: &Sync, running: &[Sync]) -> bool {
 /// follows the interface's MTU, so an unset one fits any.
 fn is_like(wanted: &Sync, daemon: &Sync) -> bool {
     const PORT: u16 = 8848;
-    const GROUP: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::new(224, 0, 0, 81));
+    const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(224, 0, 0, 81));
     const TTL: u8 = 1;
+    let group = wanted.group.unwrap_or(GROUP);
     wanted.interface == daemon.interface
         && wanted.id == daemon.id
-        && (wanted.max_length.is_none() || wanted.max_length == daemon.max_length)
-        && wanted.group.unwrap_or(GROUP) == daemon.group.unwrap_or(GROUP)
+        && wanted.max_length.is_none_or(|length| Some(clamp(length, group, daemon.role)) == daemon.max_length)
+        && group == daemon.group.unwrap_or(GROUP)
         && wanted.port.unwrap_or(PORT) == daemon.port.unwrap_or(PORT)
         && wanted.ttl.unwrap_or(TTL) == daemon.ttl.unwrap_or(TTL)
+}
+
+/// What the kernel makes of a length: a backup takes 1024 at least, and the headers of IP and UDP
+/// must fit as well.
+pub(super) fn clamp(length: u16, group: IpAddr, role: SyncRole) -> u16 {
+    let least = match role {
+        SyncRole::Backup => 1024,
+        SyncRole::Master | SyncRole::Both => 1,
+    };
+    let most = match group {
+        IpAddr::V4(_) => u16::MAX - 28,
+        IpAddr::V6(_) => u16::MAX - 48,
+    };
+    length.clamp(least, most)
 }
 
 #[cfg(test)]
@@ -124,5 +140,15 @@ mod tests {
         assert!(!sync_is_running(&sync(SyncRole::Master), &[other_port]));
         let shorter = Sync { max_length: Some(1000), ..sync(SyncRole::Master) };
         assert!(!sync_is_running(&shorter, &[master]));
+    }
+
+    #[test]
+    fn a_length_is_compared_as_the_kernel_clamps_it() {
+        let wanted = Sync { max_length: Some(500), ..sync(SyncRole::Both) };
+        let master = Sync { max_length: Some(500), ..running(SyncRole::Master) };
+        let backup = Sync { max_length: Some(1024), ..running(SyncRole::Backup) };
+        assert!(sync_is_running(&wanted, &[master.clone(), backup]));
+        let backup = Sync { max_length: Some(500), ..running(SyncRole::Backup) };
+        assert!(!sync_is_running(&wanted, &[master, backup]));
     }
 }

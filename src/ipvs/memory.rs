@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nix::errno::Errno;
 
 use super::error::{OperationError, Reason, RequestError};
-use super::handle::{Dump, Info, Kernel, Observed};
+use super::handle::{Dump, Info, Kernel, Observed, clamp};
 use super::operation::Operation;
 use crate::engine::model::{Family, Forwarding, Sync, SyncRole, Timeouts, Tunnel};
 use crate::engine::table::{
@@ -183,10 +183,12 @@ impl State {
         if self.table.services.iter().any(is_mixed) {
             return Err(Errno::EINVAL);
         }
+        let group = sync.group.unwrap_or(IpAddr::from([224, 0, 0, 81]));
         self.daemons.push(Sync {
             role,
-            max_length: sync.max_length.or(Some(1464)),
-            group: sync.group.or(Some(IpAddr::from([224, 0, 0, 81]))),
+            // Unset: what an Ethernet frame holds.
+            max_length: Some(clamp(sync.max_length.unwrap_or(1472), group, role)),
+            group: Some(group),
             port: sync.port.or(Some(8848)),
             ttl: sync.ttl.or(Some(1)),
             ..sync.clone()

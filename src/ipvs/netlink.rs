@@ -49,6 +49,17 @@ impl Netlink {
             .map_err(|reason| RequestError { request: what, reason: self.explain(reason) })
     }
 
+    fn change(
+        &mut self,
+        what: &'static str,
+        encode: impl Fn(&mut Vec<u8>, Header),
+    ) -> Result<(), RequestError> {
+        let result = self.transport.batch(&[()], |buffer, header, ()| encode(buffer, header)).pop();
+        result
+            .unwrap_or(Ok(()))
+            .map_err(|reason| RequestError { request: what, reason: self.explain(reason) })
+    }
+
     /// ENOENT from the controller's side of the family number, not from IPVS.
     fn explain(&mut self, reason: Reason) -> Reason {
         if reason == Reason::Refused(Errno::ENOENT) && !self.transport.family_is_current() {
@@ -101,12 +112,7 @@ impl Kernel for Netlink {
     }
 
     fn set_timeouts(&mut self, timeouts: &Timeouts) -> Result<(), RequestError> {
-        self.ask(
-            "set the ipvs timeouts",
-            Kind::Single,
-            |buffer, header| request::set_timeouts(buffer, header, timeouts),
-            |_| Ok(()),
-        )
+        self.change("set the ipvs timeouts", |buffer, header| request::set_timeouts(buffer, header, timeouts))
     }
 
     fn sync_daemons(&mut self) -> Result<Vec<Sync>, RequestError> {
@@ -121,24 +127,14 @@ impl Kernel for Netlink {
     fn start_sync(&mut self, sync: &Sync) -> Result<(), RequestError> {
         for (role, what) in roles(sync.role, ["start the ipvs master daemon", "start the ipvs backup daemon"])
         {
-            self.ask(
-                what,
-                Kind::Single,
-                |buffer, header| request::start_daemon(buffer, header, role, sync),
-                |_| Ok(()),
-            )?;
+            self.change(what, |buffer, header| request::start_daemon(buffer, header, role, sync))?;
         }
         Ok(())
     }
 
     fn stop_sync(&mut self, role: SyncRole) -> Result<(), RequestError> {
         for (role, what) in roles(role, ["stop the ipvs master daemon", "stop the ipvs backup daemon"]) {
-            let stopped = self.ask(
-                what,
-                Kind::Single,
-                |buffer, header| request::stop_daemon(buffer, header, role),
-                |_| Ok(()),
-            );
+            let stopped = self.change(what, |buffer, header| request::stop_daemon(buffer, header, role));
             match stopped {
                 Err(RequestError { reason: Reason::Refused(Errno::ESRCH), .. }) => {}
                 other => other?,

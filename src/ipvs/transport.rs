@@ -111,7 +111,7 @@ impl Transport {
         used.is_some() && self.resolve_family() == Ok(used)
     }
 
-    /// One request; `visit` gets what the kernel answers before its acknowledgement.
+    /// One question; `visit` gets what the kernel answers before its acknowledgement.
     pub(super) fn ask(
         &mut self,
         kind: Kind,
@@ -123,8 +123,11 @@ impl Transport {
         self.exchange(family, kind, deadline, encode, visit)
     }
 
-    /// At most [`BATCH`] requests in one send, one result each. Only the last asks for an
-    /// acknowledgement: the kernel reports errors without being asked, in order, and goes on.
+    /// At most [`BATCH`] requests in one send, one result each. The kernel reports errors without
+    /// being asked, in order, and goes on, so none asks for an acknowledgement but an empty
+    /// message at the end. It is not left to the last request because one that fails with EINTR
+    /// gets no answer at all: such is the stop of a sync daemon that has not run yet, which
+    /// nevertheless is stopped.
     pub(super) fn batch<T>(
         &mut self,
         items: &[T],
@@ -154,24 +157,26 @@ impl Transport {
         let family = self.known_family()?;
         let first = self.sequence.wrapping_add(1);
         self.requests.clear();
-        for (index, item) in items.iter().enumerate() {
-            let is_last = index + 1 == items.len();
-            let flags = if is_last { NlmF::REQUEST | NlmF::ACK } else { NlmF::REQUEST };
+        for item in items {
             self.sequence = self.sequence.wrapping_add(1);
-            encode(&mut self.requests, Header { family, flags, sequence: self.sequence }, item);
+            let header = Header { family, flags: NlmF::REQUEST, sequence: self.sequence };
+            encode(&mut self.requests, header, item);
         }
+        self.sequence = self.sequence.wrapping_add(1);
+        let end = self.sequence;
+        request::nothing(&mut self.requests, NlmF::REQUEST | NlmF::ACK, end);
         let mut deadline = Deadline::start(self.options.deadline);
         self.guarded(|transport| {
             transport.send()?;
-            let mut answered_last = false;
-            while !answered_last {
+            let mut ended = false;
+            while !ended {
                 let length = transport.receive(&mut deadline)?;
                 for message in Messages::new(transport.datagram.get(..length).unwrap_or_default()) {
                     let message = message.map_err(Loss::from)?;
                     match message.body {
                         Body::Ack(result) => {
+                            ended |= message.sequence == end;
                             let index = message.sequence.wrapping_sub(first) as usize;
-                            answered_last |= index + 1 == items.len();
                             if let Some(slot) = results.get_mut(index) {
                                 *slot = Some(result.map_err(Reason::Refused));
                             }

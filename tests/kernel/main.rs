@@ -5,6 +5,8 @@
 #[path = "../daemon/mod.rs"]
 mod daemon;
 #[cfg(test)]
+mod ipvs;
+#[cfg(test)]
 #[path = "../lab/mod.rs"]
 mod lab;
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn compare(algorithm: &str, got: &[u8], wanted: &[u8]) -> Result<(), String> {
     if got == wanted {
         return Ok(());
     }
-    Err(format!("the body's digest is {algorithm}:{}, wanted {}", hex(got), hex(wanted)))
+    Err(format!("the body's digest is {algorithm}:{}, wanted {algorithm}:{}", hex(got), hex(wanted)))
 }
 
 /// Whether the rest of a body can still change the verdict.

@@ -221,3 +221,6 @@ async fn exchange(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,6 +121,12 @@ impl Reply {
         }
     }
 
+    /// Bytes held.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.partial.capacity()
+    }
+
     fn head<'a>(&mut self, input: &mut &'a [u8]) -> Result<Event<'a>, Malformed> {
         while !input.is_empty() {
             let before = self.partial.len();

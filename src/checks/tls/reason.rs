@@ -57,6 +57,9 @@ fn certificate(error: &CertificateError) -> String {
         }
         CertificateError::UnknownIssuer => "certificate has an unknown issuer".to_owned(),
         CertificateError::BadEncoding => "certificate cannot be read".to_owned(),
+        CertificateError::Other(other) if super::verifier::is_authority(other) => {
+            "certificate is one of an authority, self-signed perhaps, and does not stand in ca".to_owned()
+        }
         CertificateError::Other(other) => {
             format!("certificate is not acceptable: {}", spaced(&other.to_string()))
         }

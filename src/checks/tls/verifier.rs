@@ -69,7 +69,8 @@ impl ServerCertVerifier for Verified {
     }
 }
 
-fn is_authority(error: &rustls::OtherError) -> bool {
+/// The certificate is one that may issue others.
+pub(super) fn is_authority(error: &rustls::OtherError) -> bool {
     // rustls does not say it otherwise, and webpki's own type is not ours to depend on.
     error.to_string() == "CaUsedAsEndEntity"
 }

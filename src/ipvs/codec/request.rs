@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use neli::consts::genl::{CtrlAttr, CtrlCmd};
+use neli::consts::nl::NlmF;
 
 use super::wire::{
     AF_INET, AF_INET6, Command, CommandAttr, DaemonAttr, DaemonState, DestAttr, FAMILY, FLAG_PERSISTENT,
     ForwardingMethod, ServiceAttr, TunnelFlags, TunnelType, VERSION,
 };
-use super::writer::{Header, Writer, message};
+use super::writer::{Header, Writer, message, noop};
 use crate::engine::model::{Family, Forwarding, Protocol, Sync, Timeouts, Tunnel, TunnelChecksum};
 use crate::engine::table::{Destination, DestinationId, ServiceAttributes, ServiceId};
 use crate::ipvs::operation::{Operation, ipv4_mask};
@@ -18,6 +19,11 @@ pub(in crate::ipvs) fn family(buffer: &mut Vec<u8>, header: Header) {
     message(buffer, header, (CtrlCmd::Getfamily.into(), VERSION), |w| {
         w.string(CtrlAttr::FamilyName, FAMILY);
     });
+}
+
+/// Asks for nothing, and for an acknowledgement of that if `flags` say so.
+pub(in crate::ipvs) fn nothing(buffer: &mut Vec<u8>, flags: NlmF, sequence: u32) {
+    noop(buffer, flags, sequence);
 }
 
 pub(in crate::ipvs) fn operation(buffer: &mut Vec<u8>, header: Header, operation: &Operation) {

@@ -1,6 +1,6 @@
 //! Messages and attributes into one flat buffer, lengths filled in afterwards. Knows nothing of IPVS.
 
-use neli::consts::nl::NlmF;
+use neli::consts::nl::{NlmF, Nlmsg};
 
 /// What a netlink header says besides its length.
 #[derive(Clone, Copy, Debug)]
@@ -24,16 +24,29 @@ pub(super) fn message(
     body: impl FnOnce(&mut Writer<'_>),
 ) {
     let start = buffer.len();
+    netlink_header(buffer, header);
+    buffer.extend_from_slice(&[command, version, 0, 0]);
+    body(&mut Writer { buffer });
+    let length = u32::try_from(buffer.len() - start).unwrap_or(u32::MAX);
+    patch(buffer, start, &length.to_ne_bytes());
+}
+
+/// Appends an empty message of no family.
+pub(super) fn noop(buffer: &mut Vec<u8>, flags: NlmF, sequence: u32) {
+    const LENGTH: u32 = 16;
+    let start = buffer.len();
+    netlink_header(buffer, Header { family: Nlmsg::Noop.into(), flags, sequence });
+    patch(buffer, start, &LENGTH.to_ne_bytes());
+}
+
+/// With a length of 0 so far.
+fn netlink_header(buffer: &mut Vec<u8>, header: Header) {
     buffer.extend_from_slice(&[0; 4]);
     buffer.extend_from_slice(&header.family.to_ne_bytes());
     buffer.extend_from_slice(&header.flags.bits().to_ne_bytes());
     buffer.extend_from_slice(&header.sequence.to_ne_bytes());
     // The port: the kernel fills in ours, and looks at none that is not 0.
     buffer.extend_from_slice(&[0; 4]);
-    buffer.extend_from_slice(&[command, version, 0, 0]);
-    body(&mut Writer { buffer });
-    let length = u32::try_from(buffer.len() - start).unwrap_or(u32::MAX);
-    patch(buffer, start, &length.to_ne_bytes());
 }
 
 impl Writer<'_> {

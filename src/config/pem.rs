@@ -1,0 +1,89 @@
+//! The one thing that loading a configuration asks of the file system: are the TLS files there,
+//! and do they hold what they are named for? A check must not find that out at its first run.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+/// The system's own bundle of issuers is a quarter of a megabyte.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// What a file must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pem {
+    /// At least one certificate.
+    Certificates,
+    /// A private key.
+    Key,
+}
+
+impl Pem {
+    pub(super) const fn wanted(self) -> &'static str {
+        match self {
+            Self::Certificates => "a certificate",
+            Self::Key => "a private key",
+        }
+    }
+}
+
+/// Reads a whole file; the loader's only way to the file system, so that tests can do without.
+pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<Vec<u8>, String>;
+
+/// Each file is read once, however many checks name it.
+pub(super) struct PemReader<'a> {
+    read: ReadFile<'a>,
+    known: HashMap<(PathBuf, Pem), Result<(), String>>,
+}
+
+impl<'a> PemReader<'a> {
+    pub(super) fn new(read: ReadFile<'a>) -> Self {
+        Self { read, known: HashMap::new() }
+    }
+
+    pub(super) fn check(&mut self, path: &Path, wanted: Pem) -> Result<(), String> {
+        let read = self.read;
+        let key = (path.to_owned(), wanted);
+        self.known.entry(key).or_insert_with(|| read(path).and_then(|bytes| inspect(&bytes, wanted))).clone()
+    }
+}
+
+fn inspect(bytes: &[u8], wanted: Pem) -> Result<(), String> {
+    let broken = |why: rustls_pki_types::pem::Error| match why {
+        rustls_pki_types::pem::Error::NoItemsFound => {
+            format!("there is no {} in it", wanted.wanted().trim_start_matches("a "))
+        }
+        why => format!("it is broken: {why}"),
+    };
+    match wanted {
+        Pem::Certificates => {
+            let mut certificates = 0;
+            for certificate in CertificateDer::pem_slice_iter(bytes) {
+                certificate.map_err(broken)?;
+                certificates += 1;
+            }
+            if certificates == 0 { Err("there is no certificate in it".to_owned()) } else { Ok(()) }
+        }
+        Pem::Key => PrivateKeyDer::from_pem_slice(bytes).map(drop).map_err(broken),
+    }
+}
+
+/// Regular files only: a FIFO or a device would never end.
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let open = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+    let file = open.map_err(|why| why.to_string())?;
+    if !file.metadata().map_err(|why| why.to_string())?.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|why| why.to_string())?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
+        return Err(format!("it is larger than {} MiB", MAX_BYTES >> 20));
+    }
+    Ok(bytes)
+}
