@@ -204,7 +204,10 @@ fn settings_are_asked_for_as_ipvsadm_asks() {
     );
     assert_eq!(payload(request::info), bytes("0f010000"));
     assert_eq!(payload(request::timeouts), bytes("0d010000"));
-    assert_eq!(payload(request::family), bytes("03010000 09000200 4950565300 000000"));
+    assert_eq!(
+        payload(|buffer, header| request::family(buffer, header, "IPVS")),
+        bytes("03010000 09000200 4950565300 000000")
+    );
 }
 
 #[test]
