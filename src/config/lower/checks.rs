@@ -1,5 +1,6 @@
 //! One check of one real server: its target, its timing, and a kind that is shared.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::Lowering;
 use super::pool::Outer;
 use crate::config::context::{At, Context};
 use crate::config::defaults;
-use crate::config::diagnostics::Finding;
+use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{self, CommonOptions};
 use crate::engine::model::{
     Check, CheckKind, Family, Mode, OnLocalError, Probe, RealServerId, Target, Timing,
@@ -22,7 +23,28 @@ pub(super) struct Server<'x> {
     pub(super) outer: &'x Outer<'x>,
 }
 
-pub(super) fn lower(
+pub(super) fn lower_all(
+    cx: &mut Context<'_>,
+    all: &mut Lowering<'_>,
+    server: &Server<'_>,
+    refs: &[At<&raw::Check>],
+) -> Vec<Arc<Check>> {
+    let mut checks: Vec<Arc<Check>> = Vec::with_capacity(refs.len());
+    let mut places: HashMap<Probe, Place> = HashMap::new();
+    for reference in refs {
+        let Some(check) = lower(cx, all, server, reference.value) else { continue };
+        // The probe is what a check is known by across a reload.
+        let first = if refs.len() > 1 { places.insert(check.probe.clone(), reference.place) } else { None };
+        if let Some(first) = first {
+            let finding = Finding::error(reference.place, "the same check of the same target is there twice");
+            cx.push(finding.label(first, "first here").remedy("keep one of the two"));
+        }
+        checks.push(check);
+    }
+    checks
+}
+
+fn lower(
     cx: &mut Context<'_>,
     all: &mut Lowering<'_>,
     server: &Server<'_>,

@@ -46,12 +46,13 @@ pub(super) fn lower(
     forwarding::judge_family(cx, all, outer.services, &id, forwarding);
     let host = raw.virtualhost.or(&outer.pool.virtualhost).value();
     let server = checks::Server { id: &id, common: &common, host: host.as_deref(), outer };
-    let checks: Vec<_> = refs.iter().filter_map(|check| checks::lower(cx, all, &server, check)).collect();
+    let checks = checks::lower_all(cx, all, &server, refs);
     Some(Lowered {
         place: id.place,
         check_unset: raw.check.is_unset() && outer.pool.check.is_unset(),
         inhibit: inhibit.get().filter(|inhibit| inhibit.value).map(|inhibit| inhibit.place),
-        weight_varies: raw.weight.is_broken() || refs.iter().any(|check| moves_weight(check.kind.as_ref())),
+        weight_varies: raw.weight.is_broken()
+            || refs.iter().any(|check| moves_weight(check.value.kind.as_ref())),
         server: RealServer {
             id: id.value,
             weight: raw.weight.value_or(defaults::WEIGHT),
