@@ -132,7 +132,8 @@ fn sorry_server(
         cx.push(finding.remedy("write sorry_server = \"198.51.100.99:80\""));
     }
     let address = raw.value.address.get()?;
-    forwarding::judge_family(cx, all, outer.services, address, forwarding);
+    let lb_kind = raw.value.forwarding.lb_kind.or(&outer.pool.forwarding.lb_kind);
+    forwarding::judge_family(cx, all, outer.services, address, forwarding, &lb_kind);
     let inhibit = raw.value.inhibit.value_or(false);
     Some(SorryServer { address: address.value.address, port: address.value.port, forwarding, inhibit })
 }

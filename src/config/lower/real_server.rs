@@ -43,7 +43,8 @@ pub(super) fn lower(
     let own_checks = all.resolve(cx, &raw.check);
     let refs = if raw.check.is_unset() { outer.checks } else { &own_checks };
     let id = *raw.address.get()?;
-    forwarding::judge_family(cx, all, outer.services, &id, forwarding);
+    let lb_kind = raw.forwarding.lb_kind.or(&outer.pool.forwarding.lb_kind);
+    forwarding::judge_family(cx, all, outer.services, &id, forwarding, &lb_kind);
     let host = raw.virtualhost.or(&outer.pool.virtualhost).value();
     let server = checks::Server { id: &id, common: &common, host: host.as_deref(), outer };
     let checks = checks::lower_all(cx, all, &server, refs);
