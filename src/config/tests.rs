@@ -71,6 +71,15 @@ fn an_empty_file_is_legal() {
     assert_eq!(log, "info");
 }
 
+#[test]
+fn log_filters() {
+    for good in
+        ["info", "WARN", "off", "warn,x=debug", "info,lvsd::checks=debug", "lvsd", "lvsd[{a=b}]=trace"]
+    {
+        assert_eq!(config(&format!("[daemon]\nlog = '{good}'\n")).daemon.log, good);
+    }
+}
+
 /// The keys of the documentation's example, in one file that is consistent.
 #[test]
 fn every_key_of_the_contract() {
