@@ -249,13 +249,13 @@ impl Engine {
             let (check, fault) = (Arc::clone(&checker.config), fault.clone());
             self.events.push_back(Event::Failure { of: of(), check, transition, fault });
         }
-        let worth_telling = checker.should_notify(&transition);
         self.memory_changed |= transition.first || transition.changed;
-        let news = transition.first || transition.changed || checker.state().weight != weight_before;
+        let weighs_other = checker.state().weight != weight_before;
+        let news = checker.should_notify(&transition) || transition.first || weighs_other;
         if news && checker.config.mode == Mode::Enforce {
             let cause = Cause::Check { kind: checker.config.probe.kind.name(), detail: last_detail(checker) };
             // An alpha check that had to wait for the others is told by the last of them.
-            let tell = transition.first && (worth_telling || server.has_alpha_check());
+            let tell = transition.first && (!transition.to || server.has_alpha_check());
             self.judge(pool_at, server_at, tell, &cause);
         }
         transition.retrying
