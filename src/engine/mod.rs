@@ -38,7 +38,7 @@ pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
 
 use memory::Memory;
-use model::{Config, OnLocalError, Outcome, Verdict};
+use model::{Config, Mode, OnLocalError, Outcome, Verdict};
 use past::Past;
 use reload::Plan;
 use schedule::{Place, Schedule};
@@ -56,6 +56,8 @@ pub struct Engine {
     dirty: BTreeSet<usize>,
     /// A reload replaced the pools: services may have gone.
     all_dirty: bool,
+    /// Pools whose quorum is to be looked at when all of one input has been taken in.
+    unsettled: BTreeSet<usize>,
     /// Verdict, quorum or order changed since the memory was last taken.
     memory_changed: bool,
     /// When the next order ends by itself.
@@ -71,12 +73,13 @@ impl Engine {
         let mut engine = Self::default();
         let past = Past::of_start(config, memory, observed, now);
         engine.pools = build_pools(config, &past, &Plan::new(&[], config));
+        engine.find_order_end();
+        engine.expire_orders(now);
+        engine.unsettled.clear();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
         }
-        engine.find_order_end();
-        engine.expire_orders(now);
         engine.replace_schedule(now);
         engine
     }
@@ -122,11 +125,13 @@ impl Engine {
             retrying |= self.record(*place, outcome, now);
         }
         self.schedule.ended(id, retrying.then_some(delay_before_retry), now);
+        self.settle_quorums();
     }
 
     /// Starts what is due and ends orders whose time is over. Spurious calls are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
         self.expire_orders(now);
+        self.settle_quorums();
         while let Some(id) = self.schedule.start_due(now) {
             if let Some(entry) = self.schedule.entry(id) {
                 self.commands.push_back(Command::Start { id, check: Arc::clone(&entry.check) });
@@ -243,10 +248,13 @@ impl Engine {
             let (check, fault) = (Arc::clone(&checker.config), fault.clone());
             self.events.push_back(Event::Failure { of: of(), check, transition, fault });
         }
-        let tell = checker.should_notify(&transition);
-        if tell || transition.first || checker.state().weight != weight_before {
-            self.memory_changed |= transition.first || transition.changed;
+        let worth_telling = checker.should_notify(&transition);
+        self.memory_changed |= transition.first || transition.changed;
+        let news = transition.first || transition.changed || checker.state().weight != weight_before;
+        if news && checker.config.mode == Mode::Enforce {
             let cause = Cause::Check { kind: checker.config.probe.kind.name(), detail: last_detail(checker) };
+            // An alpha check that had to wait for the others is told by the last of them.
+            let tell = transition.first && (worth_telling || server.has_alpha_check());
             self.judge(pool_at, server_at, tell, &cause);
         }
         transition.retrying
@@ -258,7 +266,7 @@ impl Engine {
         if !changed && tell {
             self.announce_first(pool_at, server_at, cause);
         }
-        self.update_quorum(pool_at);
+        self.unsettled.insert(pool_at);
     }
 
     /// Brings a server's part in its pool up to date and tells what changed. Was it its state?
@@ -299,6 +307,14 @@ impl Engine {
         server.told = true;
         let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
         self.events.push_back(Event::RealServer { of, alive, news: News::First, cause: cause.clone() });
+    }
+
+    /// Looks at the quorums that an input touched. Once for all its servers: what several of them do
+    /// to one quorum is one change, or none.
+    fn settle_quorums(&mut self) {
+        for pool_at in std::mem::take(&mut self.unsettled) {
+            self.update_quorum(pool_at);
+        }
     }
 
     fn update_quorum(&mut self, pool_at: usize) {

@@ -47,6 +47,8 @@ impl Engine {
         for (pool_at, server_at) in &places {
             self.order(*pool_at, *server_at, change, note);
         }
+        self.find_order_end();
+        self.settle_quorums();
         places.len()
     }
 
@@ -90,13 +92,9 @@ impl Engine {
         let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
         self.events.push_back(Event::Order { of, change, note: note.clone() });
         self.memory_changed = true;
-        self.find_order_end();
         self.announce_change(pool_at, server_at, &Cause::Operator);
-        if let Some(pool) = self.pools.get_mut(pool_at) {
-            pool.recount(server_at);
-        }
         self.dirty.insert(pool_at);
-        self.update_quorum(pool_at);
+        self.unsettled.insert(pool_at);
     }
 
     pub(super) fn find_order_end(&mut self) {

@@ -1,6 +1,7 @@
 //! What is known of servers and checks before a configuration takes over: from the generation
 //! before it (a reload), or from the state file and the kernel's table (a start).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checker::CheckerState;
@@ -73,9 +74,12 @@ impl Past {
             past.by_service.extend(pool.services.iter().map(|s| (*s, index)));
             let found: Vec<(&ServiceId, &Service)> =
                 pool.services.iter().filter_map(|id| Some((id, table.services.get(id)?.as_ref()))).collect();
-            let age = memory.saved_at.map(|at| now.since(at));
+            // A stamp that lies ahead is of another clock, and says nothing.
+            let age = memory.saved_at.filter(|at| *at <= now).map(|at| now.since(at));
             let is_fresh = |check: &model::Check| {
-                age.is_some_and(|age| age < 3 * check.timing.delay_loop + check.timing.timeout)
+                let timing = &check.timing;
+                let limit = timing.delay_loop.saturating_mul(3).saturating_add(timing.timeout);
+                age.is_some_and(|age| age < limit)
             };
             let remembered = memory.pool(&memory_index, &pool.services);
             let remembered = remembered.as_ref();
@@ -91,17 +95,28 @@ impl Past {
             });
             let servers: BTreeMap<_, _> = servers.collect();
             let all_fresh = pool.real_servers.iter().flat_map(|s| &s.checks).all(|c| is_fresh(c));
-            let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| all_fresh);
+            let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| age.is_some() && all_fresh);
             past.pools.push(PastPool { quorum_up, servers });
         }
         past.collect_verdicts();
         past
     }
 
+    /// Of several identical checks, asked at different speeds, the one heard of last is believed: not the
+    /// one that happens to stand last in the file.
     fn collect_verdicts(&mut self) {
         let states = self.pools.iter().flat_map(|p| p.servers.values()).flat_map(|s| &s.checkers);
-        let run = states.filter(|(_, state)| state.has_run);
-        self.verdicts = run.map(|(identity, state)| (*identity, state.clone())).collect();
+        for (identity, state) in states.filter(|(_, state)| state.has_run) {
+            let latest =
+                |s: &CheckerState| (s.last.as_ref().map(|last| last.at), s.up, s.failures, s.successes);
+            match self.verdicts.entry(*identity) {
+                Entry::Vacant(entry) => drop(entry.insert(state.clone())),
+                Entry::Occupied(mut entry) if latest(entry.get()) < latest(state) => {
+                    drop(entry.insert(state.clone()))
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
     }
 
     /// The pools that had any of these services, the one with the most of them first.

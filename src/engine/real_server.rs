@@ -8,7 +8,7 @@ use super::snapshot::{OperatorWeight, Order, Override, RealServerStatus};
 use super::table::{Destination, DestinationId, ServiceId};
 
 /// The largest weight that the kernel takes: it keeps a signed 32-bit number.
-const MAX_WEIGHT: i64 = i32::MAX as i64;
+const MAX_WEIGHT: i128 = i32::MAX as i128;
 
 #[derive(Clone, Debug)]
 pub struct RealServer {
@@ -54,14 +54,14 @@ impl RealServer {
         if self.is_ordered(Order::Drain) {
             return 0;
         }
-        let base = i64::from(self.base_weight());
-        let sum = self.enforced().fold(base, |sum, checker| {
-            sum.saturating_add(match checker.state().weight {
-                WeightChange::None => 0,
-                WeightChange::Absolute(weight) => i64::from(weight) - base,
-                WeightChange::Delta(delta) => delta,
-            })
+        let base = i128::from(self.base_weight());
+        // Wide enough to add up exactly whatever files say, so that their order does not matter.
+        let contributions = self.enforced().map(|checker| match checker.state().weight {
+            WeightChange::None => 0,
+            WeightChange::Absolute(weight) => i128::from(weight) - base,
+            WeightChange::Delta(delta) => i128::from(delta),
         });
+        let sum = base + contributions.sum::<i128>();
         u32::try_from(sum.clamp(0, MAX_WEIGHT)).unwrap_or(0)
     }
 
@@ -81,6 +81,10 @@ impl RealServer {
 
     pub fn has_failed_check(&self) -> bool {
         self.enforced().any(|c| c.state().has_run && !c.is_up())
+    }
+
+    pub fn has_alpha_check(&self) -> bool {
+        self.enforced().any(|c| c.config.alpha)
     }
 
     pub fn destination(&self, weight: u32) -> Destination {

@@ -57,12 +57,13 @@ impl Entry {
         self.running.is_none() && self.next_run <= now
     }
 
-    /// The first time after `now` that lies on the phase.
+    /// The first time after `now` that is a whole number of periods away from the phase. The phase may
+    /// lie ahead, and by more than a period where a reload has made the check faster.
     fn next_on_phase(&self, now: Time) -> Time {
-        let period = self.key.delay_loop.max(Duration::from_nanos(1));
-        let passed = now.since(self.phase).as_nanos() / period.as_nanos();
-        let slot = period.as_nanos().saturating_mul(passed + u128::from(now >= self.phase));
-        self.phase + Duration::from_nanos(u64::try_from(slot).unwrap_or(u64::MAX))
+        let period = self.key.delay_loop.max(Duration::from_nanos(1)).as_nanos();
+        let (phase, now) = (u128::from(self.phase.as_nanos()), u128::from(now.as_nanos()));
+        let since_slot = (now % period + period - phase % period) % period;
+        Time::from_nanos(u64::try_from(now + period - since_slot).unwrap_or(u64::MAX))
     }
 }
 

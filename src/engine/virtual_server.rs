@@ -15,7 +15,7 @@ pub struct VirtualServer {
     /// Sum of the [`RealServer::counted`], kept up to date so that the failure of half a pool does
     /// not sum the pool once for each server.
     live_weight: u64,
-    /// The most that the configured weights can add up to; `None` if checks or the operator move them.
+    /// The most that the configured weights can add up to; `None` if checks can raise them.
     reachable_weight: Option<u64>,
 }
 
@@ -45,11 +45,11 @@ pub struct QuorumEvent {
 
 impl VirtualServer {
     pub fn new(config: Arc<model::VirtualServer>, real_servers: Vec<RealServer>, quorum_up: bool) -> Self {
-        let mut new = Self { config, real_servers, quorum_up, live_weight: 0, reachable_weight: None };
+        let reachable_weight = reachable_weight(&config);
+        let mut new = Self { config, real_servers, quorum_up, live_weight: 0, reachable_weight };
         for index in 0..new.real_servers.len() {
             new.count(index);
         }
-        new.reachable_weight = new.sum_reachable_weight();
         new
     }
 
@@ -67,25 +67,17 @@ impl VirtualServer {
     }
 
     /// What the live weight must reach to come up, or not fall below to stay up: quorum + hysteresis
-    /// and quorum − hysteresis. A bound that the configured weights can never reach counts as their
-    /// sum, unless a check can raise a weight.
+    /// and quorum − hysteresis. A quorum, or the sum, that the configured weights can never reach counts
+    /// as what they add up to, unless a check can raise a weight. An operator's weight changes nothing
+    /// here: raising a weight must not make a bound real that the servers left then fail.
     pub fn threshold(&self) -> u64 {
         let (quorum, hysteresis) = (u64::from(self.config.quorum), u64::from(self.config.hysteresis));
-        let wanted = if self.quorum_up { quorum.saturating_sub(hysteresis) } else { quorum + hysteresis };
-        self.reachable_weight.map_or(wanted, |most| wanted.min(most))
-    }
-
-    /// To be called when an operator's order about server `index` came or went.
-    pub(super) fn recount(&mut self, index: usize) {
-        self.count(index);
-        self.reachable_weight = self.sum_reachable_weight();
-    }
-
-    fn sum_reachable_weight(&self) -> Option<u64> {
-        let servers = &self.config.real_servers;
-        let moving = servers.iter().flat_map(|s| &s.checks).any(|c| c.probe.kind.moves_weight());
-        let operated = self.real_servers.iter().any(|s| s.operator_weight.is_some());
-        (!moving && !operated).then(|| servers.iter().map(|s| u64::from(s.weight)).sum())
+        let most = self.reachable_weight.unwrap_or(u64::MAX);
+        if self.quorum_up {
+            quorum.min(most).saturating_sub(hysteresis)
+        } else {
+            (quorum + hysteresis).min(most)
+        }
     }
 
     /// Sets the first state without a transition. Nothing is up before it, so the threshold is the one
@@ -141,4 +133,10 @@ impl VirtualServer {
             real_servers: self.real_servers.iter().map(|s| s.status(self.config.services.iter())).collect(),
         }
     }
+}
+
+fn reachable_weight(config: &model::VirtualServer) -> Option<u64> {
+    let servers = &config.real_servers;
+    let moving = servers.iter().flat_map(|s| &s.checks).any(|c| c.probe.kind.moves_weight());
+    (!moving).then(|| servers.iter().map(|s| u64::from(s.weight)).sum())
 }

@@ -1,0 +1,10 @@
+//! The engine from outside: against a reference model, on scenario files, and rule by rule.
+
+#[cfg(test)]
+mod lines;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod topology;
