@@ -14,7 +14,7 @@ fn a_flushed_table_is_repaired_and_the_repair_is_told() {
     let _daemon = director.start();
     network.director.ipvsadm("-C");
     wait_for_table(&network.director, &WEB_TABLE);
-    until("the log tells of the drift", || director.log().contains("drift"));
+    until("the log tells of it", || director.log().contains("not as it was left"));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn drift_that_is_only_to_be_warned_of_is_left() {
     let director = Director::new(&network.director, &config);
     let _daemon = director.start();
     network.director.ipvsadm("-d -t 192.0.2.10:80 -r 198.51.100.12:80");
-    until("the log tells of the drift", || director.log().contains("drift"));
+    until("the log tells of it", || director.log().contains("not as it was left"));
     pause(std::time::Duration::from_secs(1));
     assert_eq!(network.director.table(), WEB_TABLE[..2]);
 }

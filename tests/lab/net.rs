@@ -141,20 +141,22 @@ impl Network {
                      link add back netns {director} type veth peer name eth0 netns {servers}\n";
         let [client, director, servers] = Space::several(["client", "director", "servers"], links);
         director.ip("link set lo up");
-        Self::between(client, director, servers)
+        Self::between(client, director, servers, DIRECTOR)
     }
 
-    /// With this machine as the director.
+    /// With this machine as the director; one at a time.
     pub(crate) fn around_this_machine() -> Self {
-        let links = "link add front type veth peer name eth0 netns {client}\n\
-                     link add back type veth peer name eth0 netns {servers}\n";
+        // A name that exists here cannot be given to a device of another name space either.
+        let links = "link add lab-front type veth peer name eth0 netns {client}\n\
+                     link add lab-back type veth peer name eth0 netns {servers}\n";
         let [client, servers] = Space::several(["client", "servers"], links);
-        Self::between(client, Space::this_machine(), servers)
+        let addresses = DIRECTOR.replace(" front", " lab-front").replace(" back", " lab-back");
+        Self::between(client, Space::this_machine(), servers, &addresses)
     }
 
-    fn between(client: Space, director: Space, servers: Space) -> Self {
+    fn between(client: Space, director: Space, servers: Space, addresses: &str) -> Self {
         client.ip(CLIENT);
-        director.ip(DIRECTOR);
+        director.ip(addresses);
         servers.ip(SERVERS);
         director.run(|| {
             for family in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
