@@ -218,6 +218,7 @@ impl Supervisor {
         let pace = self.manager.watchdog_interval().map_or(TICK, |interval| TICK.min(interval / 3));
         self.progress.next_tick = now + pace;
         self.manager.watchdog();
+        self.manager.flush();
         self.recorder.renew(now);
     }
 
