@@ -79,6 +79,12 @@ impl Ledger {
         plan_services(&self.observed, &self.wanted, &self.owned, free)
     }
 
+    /// Compares every service with what is wanted at the next plan: drift that was only told so far is
+    /// to be repaired from now on.
+    pub(super) fn unsettle_all(&mut self) {
+        self.unsettled.extend(&self.owned);
+    }
+
     /// Tries again what was held back.
     pub(super) fn release(&mut self) {
         self.held.clear();

@@ -375,6 +375,16 @@ fn a_hand_edit_that_is_taken_back_is_nothing_to_repair() {
 }
 
 #[test]
+fn repairing_from_now_on_repairs_what_was_only_told_before() {
+    let mut rig = Rig::settled([(WEB, web(3))]);
+    rig.by_hand(edit(WEB, FIRST, 99));
+    assert_eq!(rig.look(Drift::Warn).len(), 1);
+    rig.ledger.unsettle_all();
+    assert_eq!(rig.write(), ["-e -t 192.0.2.10:80 -r 198.51.100.11:80 -m -w 3"]);
+    assert!(rig.ledger.is_settled());
+}
+
+#[test]
 fn what_others_do_to_their_own_services_is_no_drift() {
     let foreign = service("rr", &[(FIRST, 5)]);
     let mut rig = Rig::new(table([(tcp(FOREIGN), foreign)]), []);
