@@ -13,8 +13,10 @@ use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
 
+/// For the dump that a withdrawal wants when some of it failed.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 /// Operations between two looks at the inbox: some tens of milliseconds at the worst.
-const CHUNK: usize = 512;
+pub(super) const CHUNK: usize = 512;
 
 pub(super) struct WritingThread {
     kernel: Box<dyn Kernel>,
@@ -33,6 +35,8 @@ pub(super) struct WritingThread {
     /// A dump failed: the next good one is news.
     blind: bool,
     reported: Ticket,
+    /// As last reported.
+    settled: bool,
 }
 
 impl WritingThread {
@@ -57,6 +61,7 @@ impl WritingThread {
             retry_at: None,
             blind: false,
             reported: Ticket::default(),
+            settled: true,
         }
     }
 
@@ -165,9 +170,10 @@ impl WritingThread {
             self.backoff.reset();
             self.retry_at = None;
         }
-        if count > 0 || ticket > self.reported {
-            self.reported = ticket;
-            self.report(Report::Written { ticket, operations: count, failed });
+        let settled = self.ledger.is_settled();
+        if count > 0 || ticket > self.reported || settled != self.settled {
+            (self.reported, self.settled) = (ticket, settled);
+            self.report(Report::Written { ticket, operations: count, failed, settled });
         }
     }
 
@@ -243,11 +249,45 @@ impl WritingThread {
         if let Stop::Withdraw(timeouts) = stop {
             self.ledger.want_nothing();
             self.write(ticket);
+            if !self.ledger.is_settled() && self.look_again() {
+                self.write(ticket);
+            }
             self.settings = Settings { timeouts, sync: None };
             self.apply_settings();
         }
         lock(&self.shared.look).stop = true;
         self.shared.asked.notify_one();
+    }
+
+    /// Takes in a dump that began after the last write: what failed may be gone, or there after all.
+    /// False if none comes.
+    fn look_again(&mut self) -> bool {
+        let (end, stamp) = (Instant::now() + LAST_LOOK, self.ledger.stamp());
+        self.ask_for_dump();
+        let mut inbox = lock(&self.shared.inbox);
+        let seen = loop {
+            match inbox.dump.take() {
+                Some((seen, began)) if began >= stamp => break seen,
+                // One that began before says nothing of it.
+                Some(_) | None => {}
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let (guard, _) =
+                self.shared.news.wait_timeout(inbox, left).unwrap_or_else(PoisonError::into_inner);
+            inbox = guard;
+        };
+        drop(inbox);
+        match seen {
+            Ok(seen) => self.observe(seen, stamp),
+            Err(error) => {
+                self.report(Report::Failed(error));
+                return false;
+            }
+        }
+        true
     }
 
     fn report(&self, report: Report) {
