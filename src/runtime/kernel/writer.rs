@@ -1,6 +1,6 @@
 //! The thread that writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ pub(super) struct WritingThread {
     unset: bool,
     sync: Option<Sync>,
     backoff: Backoff,
+    /// Services that have failed since they were last settled.
+    failing: BTreeSet<ServiceId>,
     /// When to look and try again after failures.
     retry_at: Option<Instant>,
     /// A dump failed: the next good one is news.
@@ -58,6 +60,7 @@ impl WritingThread {
             unset: false,
             sync: None,
             backoff: Backoff::new(),
+            failing: BTreeSet::new(),
             retry_at: None,
             blind: false,
             reported: Ticket::default(),
@@ -164,8 +167,9 @@ impl WritingThread {
         }
         self.ledger.settle();
         lock(&self.shared.look).stamp = self.ledger.stamp();
+        self.failing.retain(|id| !self.ledger.is_settled_for(id));
         if !failed.is_empty() {
-            self.recover();
+            self.recover(&failed);
         } else if self.ledger.is_settled() && !self.unset {
             self.backoff.reset();
             self.retry_at = None;
@@ -200,13 +204,16 @@ impl WritingThread {
         any
     }
 
-    /// Only a dump tells what the table is now: at once after the first failure, then with back-off.
-    fn recover(&mut self) {
-        let delay = self.backoff.next();
-        if self.backoff.is_first() {
+    /// Only a dump tells what the table is now: at once when a service fails for the first time, however
+    /// long others have been failing, then with back-off.
+    fn recover(&mut self, failed: &[OperationError]) {
+        let known = self.failing.len();
+        self.failing.extend(failed.iter().map(OperationError::service));
+        if self.failing.len() > known {
+            self.backoff.reset();
             self.ask_for_dump();
         }
-        self.retry_at = Some(Instant::now() + delay);
+        self.retry_at = Some(Instant::now() + self.backoff.next());
     }
 
     fn ask_for_dump(&self) {

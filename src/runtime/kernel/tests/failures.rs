@@ -48,6 +48,24 @@ fn a_report_says_whether_anything_is_left() {
     rig.settle();
 }
 
+/// A failure that nobody has seen yet is looked at at once, however long others have been failing.
+#[test]
+fn a_service_that_always_fails_does_not_delay_the_recovery_of_another() {
+    let mut rig = Rig::new();
+    rig.written(OTHER, Some(web(1)));
+    rig.kernel.faults().refused.insert(tcp(WEB), (Errno::EINVAL, FOR_EVER));
+    for weight in 0..20 {
+        rig.written(WEB, Some(web(weight)));
+    }
+    for weight in 2..10 {
+        rig.by_hand(removal(OTHER));
+        let failed = rig.written(OTHER, Some(web(weight)));
+        assert!(failed.iter().any(|error| error.errno() == Some(Errno::ESRCH)), "{failed:?}");
+        let wanted = table([(tcp(OTHER), web(weight))]);
+        within("the service is back", || (rig.table() == wanted).then_some(()));
+    }
+}
+
 #[test]
 fn a_kernel_that_answers_nothing_is_not_asked_on() {
     let mut rig = Rig::new();
