@@ -28,6 +28,9 @@ pub(super) struct WritingThread {
     /// What the kernel was last told to be set to, and whether that is still to be done.
     settings: Settings,
     unset: bool,
+    /// Their own: neither they nor the table wait for what is wrong with the other.
+    settings_backoff: Backoff,
+    settings_at: Option<Instant>,
     sync: Option<Sync>,
     backoff: Backoff,
     /// Services that have failed since they were last settled.
@@ -58,6 +61,8 @@ impl WritingThread {
             drift,
             settings: Settings::default(),
             unset: false,
+            settings_backoff: Backoff::new(),
+            settings_at: None,
             sync: None,
             backoff: Backoff::new(),
             failing: BTreeSet::new(),
@@ -77,7 +82,7 @@ impl WritingThread {
                 self.retry_at = None;
                 self.ask_for_dump();
             }
-            if self.unset {
+            if self.unset && self.settings_at.is_none_or(|at| at <= Instant::now()) {
                 self.apply_settings();
             }
             self.write(ticket);
@@ -92,7 +97,8 @@ impl WritingThread {
     fn wait(&self) -> Inbox {
         let mut inbox = lock(&self.shared.inbox);
         loop {
-            let left = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let next = [self.retry_at, self.settings_at].into_iter().flatten().min();
+            let left = next.map(|at| at.saturating_duration_since(Instant::now()));
             if !inbox.is_idle(self.reported) || left == Some(Duration::ZERO) {
                 let ticket = inbox.ticket;
                 return std::mem::replace(&mut *inbox, Inbox { ticket, ..Inbox::default() });
@@ -123,7 +129,7 @@ impl WritingThread {
         }
         if let Some(settings) = inbox.settings {
             self.settings = settings;
-            self.unset = true;
+            self.unset_settings();
         }
         for view in inbox.views {
             let (table, counters) = (self.ledger.observed().clone(), Arc::clone(&self.counters));
@@ -137,7 +143,7 @@ impl WritingThread {
     fn observe(&mut self, seen: Observed, began: Stamp) {
         if std::mem::take(&mut self.blind) {
             // The module may have been loaded anew, with settings of its own.
-            self.unset = true;
+            self.unset_settings();
             self.report(Report::Recovered);
         }
         let drifted = self.ledger.observe(&seen.table, began, self.drift);
@@ -170,7 +176,7 @@ impl WritingThread {
         self.failing.retain(|id| !self.ledger.is_settled_for(id));
         if !failed.is_empty() {
             self.recover(&failed);
-        } else if self.ledger.is_settled() && !self.unset {
+        } else if self.ledger.is_settled() {
             self.backoff.reset();
             self.retry_at = None;
         }
@@ -221,15 +227,24 @@ impl WritingThread {
         self.shared.asked.notify_one();
     }
 
-    /// What fails here is tried again with what failed in the table.
+    /// They are to be set now.
+    fn unset_settings(&mut self) {
+        self.unset = true;
+        self.settings_at = None;
+    }
+
     fn apply_settings(&mut self) {
         let timeouts = self.settings.timeouts;
         let set = if timeouts == Timeouts::default() { Ok(()) } else { self.kernel.set_timeouts(&timeouts) };
         match set.and_then(|()| self.apply_sync()) {
-            Ok(()) => self.unset = false,
+            Ok(()) => {
+                self.unset = false;
+                self.settings_at = None;
+                self.settings_backoff.reset();
+            }
             Err(error) => {
                 self.report(Report::Failed(error));
-                self.retry_at = Some(Instant::now() + self.backoff.next());
+                self.settings_at = Some(Instant::now() + self.settings_backoff.next());
             }
         }
     }

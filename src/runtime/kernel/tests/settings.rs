@@ -62,6 +62,34 @@ fn settings_that_fail_are_tried_until_they_are_set() {
 }
 
 #[test]
+fn settings_that_fail_are_not_tried_at_every_wish() {
+    let mut rig = Rig::new();
+    rig.kernel.faults().settings_fail = true;
+    let ticket = rig.writer.set(Settings { timeouts: timeouts(77), sync: None });
+    rig.answer(ticket);
+    for weight in 0..500 {
+        rig.written(WEB, Some(web(weight)));
+    }
+    let tries = rig.kernel.faults().settings;
+    assert!(tries < 100, "{tries} tries");
+}
+
+#[test]
+fn settings_that_fail_do_not_delay_the_recovery_of_the_table() {
+    let mut rig = Rig::new();
+    rig.kernel.faults().settings_fail = true;
+    for weight in 0..20 {
+        let ticket = rig.writer.set(Settings { timeouts: timeouts(77), sync: None });
+        rig.answer(ticket);
+        rig.written(WEB, Some(web(weight)));
+    }
+    rig.by_hand(removal(WEB));
+    assert!(!rig.written(WEB, Some(web(99))).is_empty());
+    rig.settle();
+    assert_eq!(rig.table(), table([(tcp(WEB), web(99))]));
+}
+
+#[test]
 fn a_kernel_that_was_gone_is_set_anew() {
     let mut rig = Rig::with(Table::default(), &[], Drift::Repair, Duration::from_millis(20));
     let ticket = rig.writer.set(Settings { timeouts: timeouts(77), sync: None });
