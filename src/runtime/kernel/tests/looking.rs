@@ -60,6 +60,16 @@ fn with_drift_off_nothing_is_told() {
 }
 
 #[test]
+fn another_interval_takes_effect_at_once() {
+    let mut rig = Rig::new();
+    rig.written(WEB, Some(web(3)));
+    rig.writer.set_drift(Drift::Repair, OFTEN);
+    look(&rig, 2);
+    rig.by_hand(edit(WEB, FIRST, 99));
+    within("the repair", || (rig.table() == table([(tcp(WEB), web(3))])).then_some(()));
+}
+
+#[test]
 fn a_dump_that_is_overtaken_by_a_write_undoes_nothing() {
     let mut rig = Rig::with(Table::default(), &[], Drift::Repair, OFTEN);
     rig.written(WEB, Some(web(1)));
