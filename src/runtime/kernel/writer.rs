@@ -258,7 +258,8 @@ impl WritingThread {
         let running = self.kernel.sync_daemons()?;
         if wanted.as_ref().is_none_or(|wanted| !sync_is_running(wanted, &running)) {
             self.kernel.stop_sync(SyncRole::Both)?;
-            self.sync = None;
+            // Of two daemons one may come up: it is ours from before the first is started.
+            self.sync.clone_from(&wanted);
             if let Some(wanted) = &wanted {
                 self.kernel.start_sync(wanted)?;
             }

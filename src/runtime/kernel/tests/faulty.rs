@@ -30,6 +30,8 @@ pub(in crate::runtime) struct Faults {
     pub(in crate::runtime) mute: bool,
     pub(in crate::runtime) dumps_fail: bool,
     pub(in crate::runtime) settings_fail: bool,
+    /// Of two sync daemons only the first one starts.
+    pub(in crate::runtime) backup_fails: bool,
     /// Callers wait at these doors until they are opened.
     pub(in crate::runtime) shut: BTreeSet<Door>,
     /// Who waits there.
@@ -148,6 +150,11 @@ impl Kernel for Faulty {
     }
 
     fn start_sync(&mut self, sync: &Sync) -> Result<(), RequestError> {
+        if self.faults().backup_fails && sync.role == SyncRole::Both {
+            self.memory.start_sync(&Sync { role: SyncRole::Master, ..sync.clone() })?;
+            let reason = Reason::Refused(Errno::ENODEV);
+            return Err(RequestError { request: "start an ipvs sync daemon", reason });
+        }
         self.memory.start_sync(sync)
     }
 

@@ -100,3 +100,14 @@ fn a_kernel_that_was_gone_is_set_anew() {
     rig.kernel.faults().dumps_fail = false;
     within("they are set", || (tcp_timeout(&rig.kernel) == 77).then_some(()));
 }
+
+#[test]
+fn a_sync_daemon_that_came_up_alone_is_stopped_with_the_rest() {
+    let mut rig = Rig::new();
+    rig.kernel.faults().backup_fails = true;
+    let ticket = rig.writer.set(Settings { timeouts: timeouts(77), sync: Some(sync(SyncRole::Both)) });
+    rig.answer(ticket);
+    assert_eq!(running(&rig.kernel), [SyncRole::Master]);
+    let ended = rig.stop(Stop::Withdraw(timeouts(900)));
+    assert_eq!(running(&ended.kernel), []);
+}
