@@ -109,12 +109,17 @@ impl StateFile {
 }
 
 fn write_states(path: &Path, receiver: &Receiver<Job>) {
+    // What a renewal may stamp: not a file whose verdicts a later state should have replaced.
     let mut written: Option<(File, u64)> = None;
     for job in receiver {
         match job {
             Job::Save(state, answer) => {
                 let result = write(path, &remembered::render(&state, &clock::boot_id()));
-                let reply = result.map(|file| written = Some(file));
+                let (file, reply) = match result {
+                    Ok(file) => (Some(file), Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                written = file;
                 // The supervisor may be gone by now.
                 let _ = answer.send(reply);
             }

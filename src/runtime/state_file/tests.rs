@@ -203,6 +203,34 @@ fn what_cannot_be_put_out_of_the_way_is_an_error_and_stays() {
     file.finish();
 }
 
+/// A limit of the file's size stands for a disk that is full: write(2) fails half way through.
+#[test]
+fn a_full_disk_is_an_error_and_the_old_file_stays() {
+    let name = "runtime::state_file::tests::a_full_disk_is_an_error_and_the_old_file_stays";
+    let place = Place::new();
+    if std::env::var_os("LVSD_TEST_CHILD").is_some() {
+        let place = Place { path: PathBuf::from("state.json"), ..place };
+        let file = StateFile::spawn(place.path.clone()).unwrap();
+        let small = state(2);
+        save(&file, &small).unwrap();
+        let text = fs::read_to_string(&place.path).unwrap();
+        let error = save(&file, &state(5000)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(nix::libc::EFBIG), "{error}");
+        file.renew(clock::now());
+        save(&file, &state(5000)).unwrap_err();
+        assert_eq!(fs::read_to_string(&place.path).unwrap(), text, "what is not current is not stamped");
+        save(&file, &state(3)).unwrap();
+        return file.finish();
+    }
+    // Shells count in blocks of 512 or of 1024 bytes.
+    let limited = "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited]).arg(std::env::current_exe().unwrap()).args(["--exact", name]);
+    run_child(&mut command, &place);
+    assert_eq!(place.read().owned.len(), 3);
+    assert_eq!(place.names(), ["state.json"], "no half of a file is left");
+}
+
 /// Runs one test of this program again, in another world.
 fn run_child(command: &mut Command, place: &Place) {
     command.env("LVSD_TEST_CHILD", "1").current_dir(place.directory.path());
@@ -230,6 +258,21 @@ fn renewing_changes_the_stamp_in_place_and_nothing_else() {
     assert_eq!(renewed.memory.saved_at, Some(later));
     assert_eq!(State { memory: old.memory.clone(), ..renewed }, old);
     assert_eq!(place.names(), ["state.json"]);
+}
+
+/// The disk is full, and the verdicts in the file are those of before: a start must not take them for
+/// those of now.
+#[test]
+fn a_file_that_could_not_be_replaced_is_not_renewed() {
+    let place = Place::new();
+    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let old = state(1);
+    save(&file, &old).unwrap();
+    fs::create_dir(place.temporary()).unwrap();
+    assert!(save(&file, &state(2)).is_err());
+    file.renew(clock::now());
+    file.finish();
+    assert_eq!(place.read(), old);
 }
 
 // -- reading --------------------------------------------------------------------------------
