@@ -226,3 +226,6 @@ impl Recorder {
         Held { changes: free, settings: self.held.settings.take() }
     }
 }
+
+#[cfg(test)]
+mod tests;
