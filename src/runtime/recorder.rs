@@ -30,7 +30,10 @@ pub(super) struct Recorder {
     /// We have changed them, or are about to.
     touched_timeouts: bool,
     held: Held,
+    /// When the oldest of what is held began to wait.
+    held_since: Option<Time>,
     changed: bool,
+    /// When a write was last begun, or refused.
     last: Option<Time>,
     saving: Option<Saving>,
     failing: bool,
@@ -39,8 +42,9 @@ pub(super) struct Recorder {
 #[derive(Debug)]
 struct Saving {
     answer: oneshot::Receiver<std::io::Result<()>>,
+    /// On record once it is written.
     services: BTreeSet<ServiceId>,
-    since: Time,
+    original_timeouts: bool,
 }
 
 /// What waits for the record.
@@ -74,6 +78,7 @@ impl Recorder {
             original_timeouts: left_behind.original_timeouts.unwrap_or(timeouts),
             touched_timeouts: left_behind.original_timeouts.is_some(),
             held: Held::default(),
+            held_since: None,
             changed: false,
             last: None,
             saving: None,
@@ -131,13 +136,13 @@ impl Recorder {
         }
     }
 
-    /// When [`Recorder::turn`] has something to do without further news.
+    /// When [`Recorder::turn`] has something to do without further news; after a turn that is later than
+    /// its `now`.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        match (&self.saving, self.changed) {
-            (Some(saving), _) => Some(saving.since + PATIENCE),
-            (None, true) => self.last.map(|last| last + PAUSE),
-            (None, false) => None,
-        }
+        self.file.as_ref()?;
+        let patience = self.held_since.map(|since| since + PATIENCE);
+        let rest = self.last.filter(|_| self.saving.is_none() && (self.changed || self.is_holding()));
+        [patience, rest.map(|last| last + PAUSE)].into_iter().flatten().min()
     }
 
     /// Waits for the answer to the write under way, if there is one.
@@ -161,34 +166,35 @@ impl Recorder {
                 (!std::mem::replace(&mut self.failing, true)).then_some(News::Failing(error))
             }
         };
-        let services = saving.map(|s| s.services).unwrap_or_default();
-        (self.release(&services), news)
+        let held = saving.map(|saving| self.release(&saving)).unwrap_or_default();
+        (held, news)
     }
 
     /// Writes if it is time. Gives up waiting for a disk that does not answer.
     pub(super) fn turn(&mut self, engine: &Engine, now: Time) -> (Held, Option<News>) {
-        if let Some(saving) = &self.saving {
-            if self.held.is_empty() || now.since(saving.since) < PATIENCE {
-                return (Held::default(), None);
-            }
-            let services: BTreeSet<ServiceId> = self.held.changes.iter().map(|(id, _)| *id).collect();
-            let news = (!std::mem::replace(&mut self.failing, true)).then_some(News::Stuck);
-            return (self.release(&services), news);
+        if self.file.is_none() {
+            return (std::mem::take(&mut self.held), None);
+        }
+        let (mut free, mut news) = (Held::default(), None);
+        if self.is_holding() && now.since(*self.held_since.get_or_insert(now)) >= PATIENCE {
+            news = (!std::mem::replace(&mut self.failing, true)).then_some(News::Stuck);
+            self.changed = true;
+            free = self.release_all();
         }
         let rested = self.last.is_none_or(|last| now.since(last) >= PAUSE);
-        let Some(file) = &self.file else { return (std::mem::take(&mut self.held), None) };
-        if !(self.is_holding() || self.changed && rested) {
-            return (Held::default(), None);
+        if self.saving.is_some() || !(self.is_holding() || self.changed && rested) {
+            return (free, news);
         }
         let state = self.state(engine, now);
         let services = state.owned.clone();
+        let original_timeouts = state.original_timeouts.is_some();
         let (sender, answer) = oneshot::channel();
-        if file.try_save(state, sender) {
-            self.saving = Some(Saving { answer, services, since: now });
+        self.last = Some(now);
+        if self.file.as_ref().is_some_and(|file| file.try_save(state, sender)) {
+            self.saving = Some(Saving { answer, services, original_timeouts });
             self.changed = false;
-            self.last = Some(now);
         }
-        (Held::default(), None)
+        (free, news)
     }
 
     pub(super) fn renew(&self, now: Time) {
@@ -217,13 +223,23 @@ impl Recorder {
         State { memory: engine.memory(now), owned, original_timeouts }
     }
 
-    fn release(&mut self, services: &BTreeSet<ServiceId>) -> Held {
-        self.recorded.extend(services);
+    /// What has been written, or tried to be, is waited for no longer.
+    fn release(&mut self, saved: &Saving) -> Held {
+        self.recorded.extend(&saved.services);
         let (free, held) = std::mem::take(&mut self.held.changes)
             .into_iter()
             .partition(|(id, _)| self.recorded.contains(id));
         self.held.changes = held;
-        Held { changes: free, settings: self.held.settings.take() }
+        // What still waits does so for a write that has not begun.
+        self.held_since = None;
+        let settings = self.held.settings.take_if(|_| saved.original_timeouts || !self.touched_timeouts);
+        Held { changes: free, settings }
+    }
+
+    fn release_all(&mut self) -> Held {
+        self.recorded.extend(self.held.changes.iter().map(|(id, _)| *id));
+        self.held_since = None;
+        std::mem::take(&mut self.held)
     }
 }
 

@@ -9,13 +9,14 @@ use super::*;
 use crate::engine::memory::Memory;
 use crate::engine::table::Table;
 use crate::runtime::state_file;
-use crate::runtime::testing::{SOON, config, pool, service, tcp};
+use crate::runtime::testing::{SOON, config, pool, service, tcp, within};
 
 mod failing;
 mod settings;
 
 const WEB: &str = "192.0.2.10:80";
 const OTHER: &str = "192.0.2.11:80";
+const THIRD: &str = "192.0.2.12:80";
 const START: Time = Time::from_nanos(1_000_000_000_000);
 
 /// A recorder, an engine that wants some services, and a clock that is turned by hand.
@@ -73,6 +74,9 @@ impl Rig {
 
     fn turn(&mut self) -> (Held, Option<News>) {
         let result = self.recorder.turn(&self.engine, self.now);
+        if let Some(next) = self.recorder.poll_timeout() {
+            assert!(next > self.now, "a loop that sleeps until then would spin");
+        }
         result
     }
 

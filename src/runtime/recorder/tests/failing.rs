@@ -47,3 +47,69 @@ fn a_disk_that_does_not_answer_lets_go_after_a_while() {
     assert!(matches!(rig.answer().1, Some(News::Recovered)));
     assert!(rig.is_on_record(WEB));
 }
+
+/// A loop that sleeps until `poll_timeout` must not spin while the disk takes its time.
+#[test]
+fn waiting_for_a_slow_disk_takes_no_turns() {
+    let (mut rig, gate) = Rig::gated(&[WEB]);
+    rig.recorder.note_change();
+    rig.quiet_turn();
+    assert!(rig.is_saving());
+    for _ in 0..5 {
+        rig.pass(PATIENCE);
+        rig.quiet_turn();
+    }
+    rig.admit(&[(WEB, 3)]);
+    rig.quiet_turn();
+    rig.pass(PATIENCE);
+    assert_eq!(names(&rig.turn().0.changes), named(&[(WEB, 3)]));
+    rig.pass(PATIENCE);
+    rig.quiet_turn();
+    drop(gate);
+}
+
+/// The disk stops while it renews a stamp, which nobody waits for, and the queue fills with more.
+#[test]
+fn a_disk_that_stopped_at_a_stamp_lets_go_as_well() {
+    let (mut rig, gate) = Rig::gated(&[WEB]);
+    for _ in 0..100 {
+        rig.recorder.renew(rig.now);
+    }
+    rig.admit(&[(WEB, 3)]);
+    rig.quiet_turn();
+    assert!(!rig.is_saving(), "there is no room");
+    rig.pass(PATIENCE);
+    let (held, news) = rig.turn();
+    assert_eq!(names(&held.changes), named(&[(WEB, 3)]));
+    assert!(matches!(news, Some(News::Stuck)), "{news:?}");
+    rig.pass(PATIENCE);
+    rig.quiet_turn();
+    drop(gate);
+    within("there is room again", || {
+        rig.pass(PAUSE);
+        rig.quiet_turn();
+        rig.is_saving().then_some(())
+    });
+    assert!(matches!(rig.answer().1, Some(News::Recovered)));
+    assert!(rig.is_on_record(WEB));
+}
+
+/// Each change waits for its own time only.
+#[test]
+fn patience_counts_from_when_a_change_began_to_wait() {
+    let (mut rig, gate) = Rig::gated(&[WEB, OTHER]);
+    rig.admit(&[(WEB, 1)]);
+    rig.quiet_turn();
+    rig.pass(PATIENCE);
+    assert_eq!(names(&rig.turn().0.changes), named(&[(WEB, 1)]));
+    rig.pass(PATIENCE);
+    rig.admit(&[(THIRD, 1)]);
+    rig.quiet_turn();
+    rig.pass(PATIENCE / 2);
+    rig.quiet_turn();
+    rig.pass(PATIENCE / 2);
+    let (held, news) = rig.turn();
+    assert_eq!(names(&held.changes), named(&[(THIRD, 1)]));
+    assert!(news.is_none(), "told already: {news:?}");
+    drop(gate);
+}

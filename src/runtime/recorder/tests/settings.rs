@@ -27,6 +27,21 @@ fn timeouts_are_on_record_before_they_are_set() {
 }
 
 #[test]
+fn a_write_that_began_before_does_not_let_timeouts_go() {
+    let mut rig = Rig::new(&[WEB]);
+    rig.admit(&[(WEB, 1)]);
+    rig.quiet_turn();
+    configure(&mut rig, &seconds(Some(77), None, None));
+    let (held, _) = rig.answer();
+    assert_eq!(names(&held.changes), named(&[(WEB, 1)]));
+    assert_eq!(held.settings, None, "the file does not say yet what they were");
+    rig.quiet_turn();
+    assert!(rig.is_saving());
+    assert!(rig.answer().0.settings.is_some());
+    assert_eq!(rig.on_disk().unwrap().original_timeouts, Some(kernels_timeouts()));
+}
+
+#[test]
 fn a_failing_disk_lets_timeouts_go() {
     let mut rig = Rig::new(&[]);
     rig.break_disk();
