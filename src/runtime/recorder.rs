@@ -197,8 +197,9 @@ impl Recorder {
         (free, news)
     }
 
+    /// The verdicts in the file are those of now, unless some have changed since they were written.
     pub(super) fn renew(&self, now: Time) {
-        if let Some(file) = &self.file {
+        if let Some(file) = self.file.as_ref().filter(|_| !self.changed && self.saving.is_none()) {
             file.renew(now);
         }
     }

@@ -263,6 +263,29 @@ fn what_is_gone_from_the_kernel_is_forgotten() {
 }
 
 #[test]
+fn verdicts_that_have_changed_are_not_stamped_as_current() {
+    let mut rig = Rig::with(&[WEB], &left_behind(&[WEB]));
+    rig.recorder.note_change();
+    rig.quiet_turn();
+    rig.answer();
+    let stamp = |rig: &Rig| rig.on_disk().unwrap().memory.saved_at.unwrap();
+    assert_eq!(stamp(&rig), START);
+    rig.pass(Duration::from_millis(100));
+    rig.recorder.renew(rig.now);
+    within("a renewal", || (stamp(&rig) == rig.now).then_some(()));
+    let current = rig.now;
+    rig.recorder.note_change();
+    rig.pass(Duration::from_millis(100));
+    rig.recorder.renew(rig.now);
+    // A state that fails shows that everything before it in the queue has been done.
+    rig.break_disk();
+    rig.pass(PAUSE);
+    rig.quiet_turn();
+    rig.answer();
+    assert_eq!(stamp(&rig), current);
+}
+
+#[test]
 fn the_last_word_is_on_disk_when_the_recorder_has_finished() {
     let rig = Rig::with(&[WEB], &left_behind(&[WEB, OTHER]));
     let state = rig.recorder.state(&rig.engine, rig.now);
