@@ -19,6 +19,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long changes wait for a disk that does not answer. Traffic matters more than the record.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+const ENDED: &str = "the thread that writes it has ended";
+
 #[derive(Debug)]
 pub(super) struct Recorder {
     /// `None`: nothing is kept (a dry run, or a directory that cannot be written).
@@ -150,7 +152,7 @@ impl Recorder {
         match &mut self.saving {
             Some(saving) => match (&mut saving.answer).await {
                 Ok(result) => result,
-                Err(_) => Err(std::io::Error::other("the thread that writes it has ended")),
+                Err(_) => Err(std::io::Error::other(ENDED)),
             },
             None => std::future::pending().await,
         }
@@ -204,15 +206,21 @@ impl Recorder {
         }
     }
 
-    /// The last word: waits for the disk, but not for ever.
-    pub(super) async fn finish(self, state: State, deadline: Duration) {
-        let Some(file) = self.file else { return };
+    /// The last word: waits for the disk, but not for ever. Says what is wrong, however often it was said
+    /// before.
+    pub(super) async fn finish(self, state: State, deadline: Duration) -> Option<News> {
+        let file = self.file?;
         let (sender, answer) = oneshot::channel();
-        if file.try_save(state, sender) {
-            // A disk that does not answer must not keep the daemon from ending.
-            if tokio::time::timeout(deadline, answer).await.is_ok() {
-                file.finish();
-            }
+        if !file.try_save(state, sender) {
+            return Some(News::Stuck);
+        }
+        // A disk that does not answer must not keep the daemon from ending.
+        let Ok(answered) = tokio::time::timeout(deadline, answer).await else { return Some(News::Stuck) };
+        file.finish();
+        match answered {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(News::Failing(error)),
+            Err(_) => Some(News::Failing(std::io::Error::other(ENDED))),
         }
     }
 

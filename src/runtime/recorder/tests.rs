@@ -290,7 +290,8 @@ fn the_last_word_is_on_disk_when_the_recorder_has_finished() {
     let rig = Rig::with(&[WEB], &left_behind(&[WEB, OTHER]));
     let state = rig.recorder.state(&rig.engine, rig.now);
     let Rig { directory, recorder, runtime, .. } = rig;
-    runtime.block_on(recorder.finish(state.clone(), SOON));
+    let news = runtime.block_on(recorder.finish(state.clone(), SOON));
+    assert!(news.is_none(), "{news:?}");
     let found = state_file::read(&directory.path().join("state.json"), super::super::clock::now()).unwrap();
     assert_eq!(found, Some(state));
 }

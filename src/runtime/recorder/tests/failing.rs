@@ -113,3 +113,26 @@ fn patience_counts_from_when_a_change_began_to_wait() {
     assert!(news.is_none(), "told already: {news:?}");
     drop(gate);
 }
+
+#[test]
+fn a_last_word_that_cannot_be_written_is_news() {
+    let rig = Rig::with(&[WEB], &left_behind(&[WEB]));
+    rig.break_disk();
+    let state = rig.recorder.state(&rig.engine, rig.now);
+    let news = rig.runtime.block_on(rig.recorder.finish(state, SOON));
+    assert!(matches!(news, Some(News::Failing(_))), "{news:?}");
+}
+
+#[test]
+fn the_end_does_not_wait_for_a_disk_that_does_not_answer() {
+    for stamps in [0, 100] {
+        let (rig, gate) = Rig::gated(&[WEB]);
+        for _ in 0..stamps {
+            rig.recorder.renew(rig.now);
+        }
+        let state = rig.recorder.state(&rig.engine, rig.now);
+        let news = rig.runtime.block_on(rig.recorder.finish(state, Duration::from_millis(20)));
+        assert!(matches!(news, Some(News::Stuck)), "{news:?}");
+        drop(gate);
+    }
+}
