@@ -113,3 +113,6 @@ pub(super) fn summary(engine: &Engine) -> String {
         engine.probe_count(),
     )
 }
+
+#[cfg(test)]
+mod tests;
