@@ -96,6 +96,15 @@ impl<T> Field<T> {
         matches!(self, Self::Broken)
     }
 
+    /// For a whole that is no good without this part: `None` if it is broken.
+    pub(super) fn sound(self) -> Option<Option<T>> {
+        match self {
+            Self::Unset => Some(None),
+            Self::Broken => None,
+            Self::Set(at) => Some(Some(at.value)),
+        }
+    }
+
     pub(super) fn place(&self) -> Option<Place> {
         self.get().map(|at| at.place)
     }

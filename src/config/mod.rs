@@ -2,7 +2,7 @@
 //!
 //! [`Sources`] is the text, read once; [`load`] makes the configuration from it. Reads no clock
 //! and opens nothing but the files: the sources, and the PEM files that TLS checks name. The
-//! steps are [`syntax`] → [`raw`] (the mirror of the files) → [`lower`] (what it means).
+//! steps are `syntax` → `raw` (the mirror of the files) → `lower` (what it means).
 
 mod address;
 mod context;

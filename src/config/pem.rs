@@ -87,3 +87,67 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::load_text;
+
+    fn pair() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(["www.example.org".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn certificates_and_keys_are_told_apart() {
+        let (certificate, key) = pair();
+        let both = format!("{key}{certificate}");
+        assert_eq!(inspect(certificate.as_bytes(), Pem::Certificates), Ok(()));
+        assert_eq!(inspect(key.as_bytes(), Pem::Key), Ok(()));
+        assert_eq!(inspect(both.as_bytes(), Pem::Certificates), Ok(()));
+        assert_eq!(inspect(both.as_bytes(), Pem::Key), Ok(()));
+        assert!(inspect(key.as_bytes(), Pem::Certificates).is_err());
+        assert!(inspect(certificate.as_bytes(), Pem::Key).is_err());
+        assert!(inspect(b"", Pem::Certificates).is_err());
+        let broken = certificate.replace("-----END", "!-----END");
+        assert!(inspect(broken.as_bytes(), Pem::Certificates).is_err());
+    }
+
+    #[test]
+    fn each_file_is_read_once() {
+        let count = std::cell::Cell::new(0);
+        let (certificate, _) = pair();
+        let read = |_: &Path| {
+            count.set(count.get() + 1);
+            Ok(certificate.clone().into_bytes())
+        };
+        let mut reader = PemReader::new(&read);
+        for _ in 0..5 {
+            assert_eq!(reader.check(Path::new("/ca.pem"), Pem::Certificates), Ok(()));
+        }
+        assert_eq!(count.get(), 1);
+    }
+
+    #[test]
+    fn files_and_only_files_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ca.pem");
+        std::fs::write(&file, "x").unwrap();
+        assert_eq!(read_file(&file), Ok(b"x".to_vec()));
+        assert!(read_file(dir.path()).is_err());
+        assert!(read_file(&dir.path().join("missing")).is_err());
+        assert!(read_file(Path::new("/dev/zero")).is_err());
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_come_together() {
+        let tls = |options: &str| {
+            load_text(&format!("[check.x]\ntcp = {{ tls = {{ {options} }} }}\n"))
+                .map(drop)
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(tls("certificate = \"c.pem\", key = \"key.pem\""), Ok(()));
+        assert!(tls("key = \"key.pem\"").unwrap_err().contains("`key` has no `certificate`"));
+        assert!(tls("certificate = \"c.pem\"").unwrap_err().contains("`certificate` has no `key`"));
+    }
+}

@@ -36,6 +36,9 @@ pub(super) fn repair(text: &str) -> Option<String> {
         if errors.is_empty() {
             return Some(repaired);
         }
+        if errors.len() > MAX_REPORTED {
+            return None;
+        }
         for error in &errors {
             let line = line_around(&repaired, error.span()?.start);
             // Without its header, the keys of a table would be judged as another table's.

@@ -15,6 +15,7 @@ use crate::engine::model::RealServerId;
 /// Where everything is unless said otherwise.
 pub const DEFAULT_CONFIG: &str = "/etc/lvsd/lvsd.toml";
 pub const DEFAULT_SOCKET: &str = "/run/lvsd/control.sock";
+const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
 /// A configuration file larger than this is not one of ours.
 const MAX_CONFIG: u64 = 32 << 20;
 
@@ -84,8 +85,8 @@ pub enum Command {
 /// Which real server, and the words that go with an order.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct On {
-    /// As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80
-    #[arg(value_name = "ADDRESS", value_parser = parse_address)]
+    /// The real server, as configured
+    #[arg(value_name = "ADDRESS", value_parser = parse_address, help = ADDRESS_HELP)]
     pub address: RealServerId,
     #[command(flatten)]
     pub note: Note,
@@ -93,8 +94,8 @@ pub struct On {
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct Weight {
-    /// As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80
-    #[arg(value_name = "ADDRESS", value_parser = parse_address)]
+    /// The real server, as configured
+    #[arg(value_name = "ADDRESS", value_parser = parse_address, help = ADDRESS_HELP)]
     pub address: RealServerId,
     /// 0 to 2147483647, or auto
     #[arg(value_name = "WEIGHT", allow_negative_numbers = true)]

@@ -14,3 +14,4 @@ pub mod status;
 
 pub use exit::ExitCode;
 pub use peer::Peer;
+pub use protocol::Reply;

@@ -176,14 +176,16 @@ pub fn encode_request(request: &Request) -> Result<Vec<u8>, serde_json::Error> {
     encode(&Envelope { version: VERSION, command: request })
 }
 
-/// The version is looked at first: what a newer client may send needs no sense here.
+/// What a newer client sends needs no sense here: its version is what it is told.
 pub fn decode_request(line: &[u8]) -> Result<Request, RequestError> {
-    let Version { version } = serde_json::from_slice(line)?;
-    if version != VERSION {
-        return Err(RequestError::Version(version));
+    match serde_json::from_slice::<Envelope<Request>>(line) {
+        Ok(Envelope { version: VERSION, command }) => Ok(command),
+        Ok(Envelope { version, .. }) => Err(RequestError::Version(version)),
+        Err(error) => match serde_json::from_slice(line) {
+            Ok(Version { version }) if version != VERSION => Err(RequestError::Version(version)),
+            Ok(_) | Err(_) => Err(error.into()),
+        },
     }
-    let envelope: Envelope<Request> = serde_json::from_slice(line)?;
-    Ok(envelope.command)
 }
 
 /// The line for a reply, with its line break.

@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 use super::protocol::{Reply, VERSION};
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{
-    CheckStatus, Order, OrderNote, RealServerStatus, Snapshot, SorryServerStatus, VirtualServerStatus,
+    CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, SorryServerStatus,
+    VirtualServerStatus,
 };
 use crate::engine::time::Time;
 
@@ -24,7 +25,7 @@ pub fn reply(snapshot: &Snapshot, daemon: &str, only: Option<&str>, now: Time) -
     if let (Some(name), true) = (only, chosen.is_empty()) {
         return Reply::failed(format!("there is no virtual server {name:?}"));
     }
-    let json = Status::new(&chosen, daemon, now);
+    let json = Status::new(&chosen, snapshot.kernel, daemon, now);
     Reply::done(table(&chosen, now))
         .with_data(&json)
         .unwrap_or_else(|error| Reply::failed(format!("writing the status as JSON: {error}")))
@@ -36,6 +37,14 @@ pub struct Status<'a> {
     version: u32,
     name: &'a str,
     virtual_servers: Vec<VirtualServer<'a>>,
+    kernel: Kernel,
+}
+
+#[derive(Debug, Serialize)]
+struct Kernel {
+    operations: u64,
+    failures: u64,
+    drift: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,9 +134,16 @@ struct Last<'a> {
 }
 
 impl<'a> Status<'a> {
-    pub fn new(chosen: &[&'a VirtualServerStatus], daemon: &'a str, now: Time) -> Self {
+    pub fn new(
+        chosen: &[&'a VirtualServerStatus],
+        kernel: KernelCounters,
+        daemon: &'a str,
+        now: Time,
+    ) -> Self {
         let virtual_servers = chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect();
-        Self { version: VERSION, name: daemon, virtual_servers }
+        let KernelCounters { operations, failures, drift } = kernel;
+        let kernel = Kernel { operations, failures, drift };
+        Self { version: VERSION, name: daemon, virtual_servers, kernel }
     }
 }
 

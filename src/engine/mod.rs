@@ -21,7 +21,7 @@ pub mod reload;
 mod schedule;
 pub mod snapshot;
 pub mod table;
-mod time;
+pub mod time;
 mod virtual_server;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -187,11 +187,12 @@ impl Engine {
         self.pools.iter().flat_map(|pool| pool.config.services.iter().copied())
     }
 
-    /// What a later start should know, if any of it changed since the last call.
-    pub fn take_changed_memory(&mut self, now: Time) -> Option<Memory> {
-        std::mem::take(&mut self.memory_changed).then(|| self.memory(now))
+    /// Has anything changed, since the last call, that a later start should know?
+    pub fn take_memory_changed(&mut self) -> bool {
+        std::mem::take(&mut self.memory_changed)
     }
 
+    /// What a later start should know.
     pub fn memory(&self, now: Time) -> Memory {
         Memory::of(&self.pools, now)
     }
@@ -199,7 +200,7 @@ impl Engine {
     /// Virtual servers in file order; only the one called `name` if one is named.
     pub fn snapshot(&self, name: Option<&str>) -> Snapshot {
         let named = self.pools.iter().filter(|p| name.is_none_or(|n| n == p.config.name));
-        Snapshot { virtual_servers: named.map(VirtualServer::status).collect() }
+        Snapshot { virtual_servers: named.map(VirtualServer::status).collect(), ..Snapshot::default() }
     }
 
     /// The pools themselves, for notifications at stop.
@@ -248,13 +249,13 @@ impl Engine {
             let (check, fault) = (Arc::clone(&checker.config), fault.clone());
             self.events.push_back(Event::Failure { of: of(), check, transition, fault });
         }
-        let worth_telling = checker.should_notify(&transition);
         self.memory_changed |= transition.first || transition.changed;
-        let news = transition.first || transition.changed || checker.state().weight != weight_before;
+        let weighs_other = checker.state().weight != weight_before;
+        let news = checker.should_notify(&transition) || transition.first || weighs_other;
         if news && checker.config.mode == Mode::Enforce {
             let cause = Cause::Check { kind: checker.config.probe.kind.name(), detail: last_detail(checker) };
             // An alpha check that had to wait for the others is told by the last of them.
-            let tell = transition.first && (worth_telling || server.has_alpha_check());
+            let tell = transition.first && (!transition.to || server.has_alpha_check());
             self.judge(pool_at, server_at, tell, &cause);
         }
         transition.retrying

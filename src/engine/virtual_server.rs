@@ -53,6 +53,18 @@ impl VirtualServer {
         new
     }
 
+    pub fn config(&self) -> &Arc<model::VirtualServer> {
+        &self.config
+    }
+
+    pub fn real_servers(&self) -> &[RealServer] {
+        &self.real_servers
+    }
+
+    pub const fn is_quorum_up(&self) -> bool {
+        self.quorum_up
+    }
+
     /// Sum of the effective weights of alive real servers.
     pub const fn live_weight(&self) -> u64 {
         self.live_weight

@@ -7,6 +7,7 @@
 //! about what was answered the socket is closed, so that no late answer is taken for another's;
 //! the next exchange opens a new one.
 
+use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeVal;
 
+use super::codec::wire::FAMILY;
 use super::codec::{Attributes, Body, Header, Malformed, Messages, reply, request};
 use super::error::{Loss, Reason};
 
@@ -43,7 +45,6 @@ pub(super) const BATCH: usize = 128;
 /// The kernel fills the datagrams of a dump up to this size if it is offered.
 const DATAGRAM: usize = 32 * 1024;
 
-#[derive(Debug)]
 pub(super) struct Transport {
     options: Options,
     socket: Option<OwnedFd>,
@@ -51,6 +52,17 @@ pub(super) struct Transport {
     sequence: u32,
     requests: Vec<u8>,
     datagram: Vec<u8>,
+}
+
+/// Without the buffers.
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("options", &self.options)
+            .field("socket", &self.socket)
+            .field("family", &self.family)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Does an exchange ask for one answer or for many?
@@ -86,16 +98,21 @@ impl Transport {
         self.options.deadline
     }
 
-    /// Asks for the family's number; `None` while it is not registered. It changes when the
-    /// module is loaded anew.
+    /// Asks for the family's number, for which the kernel loads the module by itself where it
+    /// can; `None` where it cannot. The number changes when the module is loaded anew.
     pub(super) fn resolve_family(&mut self) -> Result<Option<u16>, Reason> {
         let mut deadline = Deadline::start(self.options.deadline);
         let mut number = None;
-        let found =
-            self.exchange(GenlId::Ctrl.into(), Kind::Single, &mut deadline, request::family, |attributes| {
+        let found = self.exchange(
+            GenlId::Ctrl.into(),
+            Kind::Single,
+            &mut deadline,
+            |buffer, header| request::family(buffer, header, FAMILY),
+            |attributes| {
                 number = Some(reply::family(attributes)?);
                 Ok(())
-            });
+            },
+        );
         self.family = match found {
             Ok(()) => number,
             Err(Reason::Refused(Errno::ENOENT)) => None,
@@ -312,3 +329,6 @@ impl Deadline {
         self.looks.is_multiple_of(16) && self.started.elapsed() > self.limit
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,6 +86,6 @@ fn snippet<'a>(
     label: Option<&'a str>,
 ) -> Option<Snippet<'a, annotate_snippets::Annotation<'a>>> {
     let line = spot.line.as_ref()?;
-    let annotation = kind.span(line.highlight.clone()).label(label);
+    let annotation = kind.span(line.highlight.clone()).label(label.map(normalize_untrusted_str));
     Some(Snippet::source(line.text.as_str()).line_start(line.number).annotation(annotation))
 }

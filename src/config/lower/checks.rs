@@ -1,5 +1,6 @@
 //! One check of one real server: its target, its timing, and a kind that is shared.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::Lowering;
 use super::pool::Outer;
 use crate::config::context::{At, Context};
 use crate::config::defaults;
-use crate::config::diagnostics::Finding;
+use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{self, CommonOptions};
 use crate::engine::model::{
     Check, CheckKind, Family, Mode, OnLocalError, Probe, RealServerId, Target, Timing,
@@ -22,7 +23,28 @@ pub(super) struct Server<'x> {
     pub(super) outer: &'x Outer<'x>,
 }
 
-pub(super) fn lower(
+pub(super) fn lower_all(
+    cx: &mut Context<'_>,
+    all: &mut Lowering<'_>,
+    server: &Server<'_>,
+    refs: &[At<&raw::Check>],
+) -> Vec<Arc<Check>> {
+    let mut checks: Vec<Arc<Check>> = Vec::with_capacity(refs.len());
+    let mut places: HashMap<Probe, Place> = HashMap::new();
+    for reference in refs {
+        let Some(check) = lower(cx, all, server, reference.value) else { continue };
+        // The probe is what a check is known by across a reload.
+        let first = if refs.len() > 1 { places.insert(check.probe.clone(), reference.place) } else { None };
+        if let Some(first) = first {
+            let finding = Finding::error(reference.place, "the same check of the same target is there twice");
+            cx.push(finding.label(first, "first here").remedy("keep one of the two"));
+        }
+        checks.push(check);
+    }
+    checks
+}
+
+fn lower(
     cx: &mut Context<'_>,
     all: &mut Lowering<'_>,
     server: &Server<'_>,
@@ -31,16 +53,16 @@ pub(super) fn lower(
     let common = raw.common.or(server.common);
     let kind = with_host(cx, all, raw.kind.as_ref()?, server.host);
     let port = port(cx, server, &common, &kind)?;
-    let address = common.connect_ip.value_or(server.id.value.address);
+    let address = common.connect_ip.clone().sound()?.unwrap_or(server.id.value.address);
     judge_source(cx, server, &common, address);
     let target = Target {
         address,
         port,
-        bind_ip: common.bind_ip.value(),
-        bind_port: common.bind_port.value(),
-        bind_if: common.bind_if.value(),
+        bind_ip: common.bind_ip.clone().sound()?,
+        bind_port: common.bind_port.clone().sound()?,
+        bind_if: common.bind_if.clone().sound()?,
         // 0 is what a socket has anyway.
-        fwmark: raw.fwmark.value().filter(|mark| *mark != 0),
+        fwmark: raw.fwmark.clone().sound()?.filter(|mark| *mark != 0),
     };
     Some(Arc::new(Check {
         probe: Probe { target, kind },
@@ -87,14 +109,14 @@ fn with_host(
 /// `None`: there is none, which is reported.
 fn port(cx: &mut Context<'_>, server: &Server<'_>, common: &CommonOptions, kind: &CheckKind) -> Option<u16> {
     let id = server.id.value;
-    let port = common.connect_port.value().or(id.port).or(server.outer.services.first_port);
+    let port = common.connect_port.clone().sound()?.or(id.port).or(server.outer.services.first_port);
     let needs_port = match kind {
         CheckKind::Tcp(_) | CheckKind::Http(_) => true,
     };
     if !needs_port {
         return Some(0);
     }
-    if port.is_none() && server.outer.services.complete && !common.connect_port.is_broken() {
+    if port.is_none() && server.outer.services.complete {
         let message = format!("the {} check of {id} has no port to connect to", kind.name());
         let finding = Finding::error(server.id.place, message);
         cx.push(finding.remedy("write connect_port = 80, or the server's address with a port"));

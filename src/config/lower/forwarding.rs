@@ -2,7 +2,7 @@
 
 use super::Lowering;
 use super::services::Services;
-use crate::config::context::{At, Context};
+use crate::config::context::{At, Context, Field};
 use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{ForwardingOptions, LbKind, TunnelKind, TunnelOptions};
 use crate::engine::model::{Family, Forwarding, RealServerId, Tunnel, TunnelChecksum};
@@ -78,7 +78,11 @@ pub(super) fn judge_family(
     services: &Services,
     server: &At<RealServerId>,
     forwarding: Forwarding,
+    lb_kind: &Field<LbKind>,
 ) {
+    if lb_kind.is_broken() {
+        return;
+    }
     let family = Family::of(server.value.address);
     let Some(other) = services.other_than(family) else { return };
     let mixed = format!("{} is {family}, but the service {other} is {}", server.value, other.family());

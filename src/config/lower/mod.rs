@@ -43,6 +43,8 @@ struct Lowering<'r> {
     used_checks: HashSet<&'r str>,
     /// Every service so far, and where it is configured.
     services: HashMap<ServiceId, Place>,
+    /// Entries in the kernel's table so far, if all servers are in it.
+    destinations: u64,
     /// Pairs of places that were reported to overlap: two ranges do it once, not by address.
     overlaps: HashSet<(Place, Place)>,
     /// `[daemon.sync]`, which excludes pools of mixed families.
@@ -58,6 +60,7 @@ impl<'r> Lowering<'r> {
             checks: &root.checks,
             used_checks: HashSet::new(),
             services: HashMap::new(),
+            destinations: 0,
             overlaps: HashSet::new(),
             sync: root.daemon.sync.get().map(|sync| sync.value.place),
             with_host: HashMap::new(),
@@ -65,18 +68,19 @@ impl<'r> Lowering<'r> {
     }
 
     /// The checks that a `check` key means.
-    fn resolve<'x>(&mut self, cx: &mut Context<'_>, list: &'x Field<Vec<At<CheckRef>>>) -> Vec<&'x Check>
+    fn resolve<'x>(&mut self, cx: &mut Context<'_>, list: &'x Field<Vec<At<CheckRef>>>) -> Vec<At<&'x Check>>
     where
         'r: 'x,
     {
         let mut checks = Vec::new();
+        let mut push = |check: &'x Check, place: Place| checks.push(At { value: check, place });
         for reference in list.get().map_or(&[][..], |list| &list.value) {
             match &reference.value {
-                CheckRef::Inline(check) => checks.push(&**check),
+                CheckRef::Inline(check) => push(check, reference.place),
                 CheckRef::Named(name) => match self.checks.get_key_value(name.as_str()) {
                     Some((name, check)) => {
                         self.used_checks.insert(name);
-                        checks.push(&check.value);
+                        push(&check.value, reference.place);
                     }
                     None => self.unknown_check(cx, name, reference.place),
                 },

@@ -15,6 +15,9 @@ use crate::engine::model::{Forwarding, Persistence, Scheduler, SchedulerFlag, So
 /// The kernel's Maglev table with its default size takes no more destinations.
 const MH_MAXIMUM: usize = 4_093;
 
+/// Entries in the kernel's table, of all services together. Each takes memory there, here and in every dump.
+const MAX_DESTINATIONS: u64 = 1 << 22;
+
 /// A virtual server that has no name yet.
 pub(super) struct Pool {
     pub(super) server: VirtualServer,
@@ -29,7 +32,7 @@ pub(super) struct Outer<'x> {
     pub(super) ports: HashSet<u16>,
     pub(super) pool: &'x PoolOptions,
     pub(super) common: &'x CommonOptions,
-    pub(super) checks: &'x [&'x Check],
+    pub(super) checks: &'x [At<&'x Check>],
 }
 
 pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::VirtualServer<'_>) -> Pool {
@@ -41,6 +44,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
     let outer = Outer { services: &services, ports, pool: &pool, common: &common, checks: &checks };
     let servers = real_servers(cx, all, &outer, raw);
     let sorry_server = raw.sorry_server.get().and_then(|sorry| sorry_server(cx, all, &outer, sorry));
+    count_destinations(cx, all, raw.place, services.ids.len(), servers.len());
     tunnel_is_used(cx, raw, &pool, &servers, sorry_server.as_ref());
     quorum::judge_hysteresis(cx, &pool);
     let scheduler = scheduling::scheduler(cx, &pool);
@@ -95,6 +99,27 @@ fn real_servers(
     servers
 }
 
+/// Every server is an entry in every service.
+fn count_destinations(
+    cx: &mut Context<'_>,
+    all: &mut Lowering<'_>,
+    place: Place,
+    services: usize,
+    servers: usize,
+) {
+    let product = u64::try_from(services.saturating_mul(servers)).unwrap_or(u64::MAX);
+    all.destinations = all.destinations.saturating_add(product);
+    if all.destinations > MAX_DESTINATIONS {
+        let message = format!(
+            "{servers} real servers in each of {services} services are too many: more than {MAX_DESTINATIONS} in all"
+        );
+        let finding = Finding::error(place, message);
+        cx.push(
+            finding.remedy("mark the packets in the firewall, and write `fwmark` instead of the addresses"),
+        );
+    }
+}
+
 fn sorry_server(
     cx: &mut Context<'_>,
     all: &Lowering<'_>,
@@ -107,7 +132,8 @@ fn sorry_server(
         cx.push(finding.remedy("write sorry_server = \"198.51.100.99:80\""));
     }
     let address = raw.value.address.get()?;
-    forwarding::judge_family(cx, all, outer.services, address, forwarding);
+    let lb_kind = raw.value.forwarding.lb_kind.or(&outer.pool.forwarding.lb_kind);
+    forwarding::judge_family(cx, all, outer.services, address, forwarding, &lb_kind);
     let inhibit = raw.value.inhibit.value_or(false);
     Some(SorryServer { address: address.value.address, port: address.value.port, forwarding, inhibit })
 }

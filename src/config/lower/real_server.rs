@@ -43,15 +43,17 @@ pub(super) fn lower(
     let own_checks = all.resolve(cx, &raw.check);
     let refs = if raw.check.is_unset() { outer.checks } else { &own_checks };
     let id = *raw.address.get()?;
-    forwarding::judge_family(cx, all, outer.services, &id, forwarding);
+    let lb_kind = raw.forwarding.lb_kind.or(&outer.pool.forwarding.lb_kind);
+    forwarding::judge_family(cx, all, outer.services, &id, forwarding, &lb_kind);
     let host = raw.virtualhost.or(&outer.pool.virtualhost).value();
     let server = checks::Server { id: &id, common: &common, host: host.as_deref(), outer };
-    let checks: Vec<_> = refs.iter().filter_map(|check| checks::lower(cx, all, &server, check)).collect();
+    let checks = checks::lower_all(cx, all, &server, refs);
     Some(Lowered {
         place: id.place,
         check_unset: raw.check.is_unset() && outer.pool.check.is_unset(),
         inhibit: inhibit.get().filter(|inhibit| inhibit.value).map(|inhibit| inhibit.place),
-        weight_varies: raw.weight.is_broken() || refs.iter().any(|check| moves_weight(check.kind.as_ref())),
+        weight_varies: raw.weight.is_broken()
+            || refs.iter().any(|check| moves_weight(check.value.kind.as_ref())),
         server: RealServer {
             id: id.value,
             weight: raw.weight.value_or(defaults::WEIGHT),

@@ -78,6 +78,11 @@ pub(super) fn lower(
         cx.push(Finding::error(place, "the list of addresses is empty").remedy("write at least one"));
         services.complete = false;
     }
+    if pool.protocol.is_broken() {
+        // Which services these are is not known.
+        services.complete = false;
+        return services;
+    }
     services.first_port = ranges.first().and_then(|range| range.value.port);
     let protocol = pool.protocol.value_or(Protocol::Tcp);
     for range in ranges {

@@ -173,8 +173,9 @@ fn log(text: &str) -> Result<String, Wrong> {
     }
     // A lone word that is no level is taken for a module's name, and everything else is silent.
     let is_level = LOG_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(text));
+    let is_word = text.bytes().all(|b| b.is_ascii_alphabetic());
     match closest(text, LOG_LEVELS) {
-        Some(level) if !is_level => Err(Wrong::new(format!("{} is not a level", quote(text)))
+        Some(level) if is_word && !is_level => Err(Wrong::new(format!("{} is not a level", quote(text)))
             .remedy(format!("did you mean \"{level}\"?"))),
         Some(_) | None => Ok(text.to_owned()),
     }

@@ -39,18 +39,17 @@ impl ReplyRules {
     }
 
     /// `outer`: of the table, for what a url does not say itself.
-    fn url(&self, path: String, outer: &Self) -> Url {
-        let status = self.status.or(&outer.status).value();
-        let ranges =
-            status.map_or(vec![defaults::HTTP_STATUS], |all| all.into_iter().map(|at| at.value).collect());
-        Url {
+    fn url(&self, path: String, outer: &Self) -> Option<Url> {
+        let status = self.status.or(&outer.status).sound()?;
+        let ranges = status.map(|all| all.into_iter().map(|at| at.value).collect());
+        Some(Url {
             path,
             // The table's own is in `Http::virtualhost`.
-            virtualhost: self.virtualhost.value(),
-            status: StatusSet::new(ranges),
-            body: self.body.or(&outer.body).value(),
-            digest: self.digest.or(&outer.digest).value(),
-        }
+            virtualhost: self.virtualhost.clone().sound()?,
+            status: StatusSet::new(ranges.unwrap_or(vec![defaults::HTTP_STATUS])),
+            body: self.body.or(&outer.body).sound()?,
+            digest: self.digest.or(&outer.digest).sound()?,
+        })
     }
 }
 
@@ -81,8 +80,9 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> 
         }
     }
     let method_place = method.place();
-    let method = method.value_or(defaults::HTTP_METHOD.to_owned());
+    let method = method.sound();
     let urls = all_urls(cx, value.place, &rules, urls)?;
+    let method = method?.unwrap_or(defaults::HTTP_METHOD.to_owned());
     if method == "HEAD" && urls.iter().any(|url| url.body.is_some() || url.digest.is_some()) {
         let place = rules.body.place().or(rules.digest.place()).or(method_place).unwrap_or(value.place);
         let finding = Finding::error(place, "a reply to HEAD has no body to look at");
@@ -91,13 +91,13 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> 
     Some(CheckKind::Http(Http {
         urls,
         method,
-        version: version.value_or(HttpVersion::Http11),
-        virtualhost: rules.virtualhost.value(),
-        headers: headers.value_or(Vec::new()),
-        request_body: request_body.value(),
-        max_body: max_body.value_or(defaults::HTTP_MAX_BODY),
-        tls: tls.value(),
-        follow_redirects: follow_redirects.value_or(false),
+        version: version.sound()?.unwrap_or(HttpVersion::Http11),
+        virtualhost: rules.virtualhost.sound()?,
+        headers: headers.sound()?.unwrap_or_default(),
+        request_body: request_body.sound()?,
+        max_body: max_body.sound()?.unwrap_or(defaults::HTTP_MAX_BODY),
+        tls: tls.sound()?,
+        follow_redirects: follow_redirects.sound()?.unwrap_or(false),
     }))
 }
 
@@ -119,10 +119,10 @@ fn all_urls(
             cx.push(finding.label(path.place, "`path` is here").remedy("write the path as one of `urls`"));
             None
         }
-        (Field::Set(path), Field::Unset) => Some(vec![rules.url(path.value.clone(), rules).without_host()]),
+        (Field::Set(path), Field::Unset) => Some(vec![rules.url(path.value.clone(), rules)?.without_host()]),
         (Field::Unset, Field::Set(urls)) => {
             let url = |At { value: (own, place), .. }: At<(ReplyRules, Place)>| match &own.path {
-                Field::Set(path) => Some(own.url(path.value.clone(), rules)),
+                Field::Set(path) => own.url(path.value.clone(), rules),
                 Field::Broken => None,
                 Field::Unset => {
                     cx.push_missing(Finding::error(place, "a url needs a path").remedy("write path = \"/\""));

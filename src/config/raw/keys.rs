@@ -26,7 +26,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -67,7 +67,7 @@ impl Scope {
     }
 
     /// Lists of names, so that shared ones are written once.
-    pub(in crate::config) const fn keys(self) -> &'static [&'static [&'static str]] {
+    const fn keys(self) -> &'static [&'static [&'static str]] {
         match self {
             Self::Root => &[&["include", "daemon", "defaults", "check", "virtual_server"]],
             Self::Daemon => &[DAEMON],
@@ -88,7 +88,7 @@ impl Scope {
         }
     }
 
-    fn names(self) -> impl Iterator<Item = &'static str> {
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
         self.keys().iter().flat_map(|names| names.iter().copied())
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> 
             _ => unknown_key(cx, Scope::Tcp, key),
         }
     }
-    Some(CheckKind::Tcp(Tcp { send: send.value(), expect: wanted.value(), tls: tls.value() }))
+    Some(CheckKind::Tcp(Tcp { send: send.sound()?, expect: wanted.sound()?, tls: tls.sound()? }))
 }
 
 /// A string, or `{ hex = "…" }`.

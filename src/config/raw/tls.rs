@@ -36,13 +36,14 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<Tls> {
         }
     }
     warn_unverified(cx, &verify, &ca);
+    let client = client(cx, certificate, key_file);
     Some(Tls {
-        verify: verify.value_or(true),
-        ca: ca.value(),
-        server_name: server_name.value(),
-        client: client(cx, certificate, key_file),
-        min_version: min_version.value_or(TlsVersion::Tls12),
-        alpn: alpn.value_or(Vec::new()).into_iter().map(|name: At<String>| name.value).collect(),
+        verify: verify.sound()?.unwrap_or(true),
+        ca: ca.sound()?,
+        server_name: server_name.sound()?,
+        client: client.sound()?,
+        min_version: min_version.sound()?.unwrap_or(TlsVersion::Tls12),
+        alpn: alpn.sound()?.unwrap_or_default().into_iter().map(|name: At<String>| name.value).collect(),
     })
 }
 
@@ -62,20 +63,20 @@ fn client(
     cx: &mut Context<'_>,
     certificate: Field<PathBuf>,
     key: Field<PathBuf>,
-) -> Option<ClientCertificate> {
-    let lone = match (&certificate, &key) {
-        (Field::Set(certificate), Field::Unset) => {
-            Some((certificate.place, "`certificate` has no `key`", "key"))
+) -> Field<ClientCertificate> {
+    let (place, message, missing) = match (certificate, key) {
+        (Field::Unset, Field::Unset) => return Field::Unset,
+        (Field::Broken, _) | (_, Field::Broken) => return Field::Broken,
+        (Field::Set(certificate), Field::Set(key)) => {
+            let value = ClientCertificate { certificate: certificate.value, key: key.value };
+            return Field::Set(At { value, place: certificate.place });
         }
-        (Field::Unset, Field::Set(key)) => Some((key.place, "`key` has no `certificate`", "certificate")),
-        (Field::Unset | Field::Broken | Field::Set(_), _) => None,
+        (Field::Set(certificate), Field::Unset) => (certificate.place, "`certificate` has no `key`", "key"),
+        (Field::Unset, Field::Set(key)) => (key.place, "`key` has no `certificate`", "certificate"),
     };
-    if let Some((place, message, missing)) = lone {
-        cx.push_missing(
-            Finding::error(place, message).remedy(format!("write `{missing}` as well, or remove this")),
-        );
-    }
-    Some(ClientCertificate { certificate: certificate.value()?, key: key.value()? })
+    let finding = Finding::error(place, message);
+    cx.push_missing(finding.remedy(format!("write `{missing}` as well, or remove this")));
+    Field::Broken
 }
 
 fn pem_file(cx: &mut Context<'_>, value: Value<'_>, wanted: Pem) -> Option<PathBuf> {

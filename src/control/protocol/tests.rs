@@ -57,6 +57,7 @@ fn refuses_what_it_does_not_understand() {
         ("{}", "missing field `version`"),
         ("[1]", "the request is not understood"),
         (r#"{"version":2,"command":{"later":{}}}"#, "protocol version 2 is not known, this is version 1"),
+        (r#"{"version":0,"command":"reload"}"#, "protocol version 0 is not known, this is version 1"),
         (r#"{"version":1,"command":"stop"}"#, "unknown variant `stop`"),
         (r#"{"version":1,"command":"reload","now":true}"#, "unknown field `now`"),
         (r#"{"version":1,"command":{"status":{"nam":"web"}}}"#, "unknown field `nam`"),

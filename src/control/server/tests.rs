@@ -9,7 +9,7 @@ use super::*;
 use crate::control::client::{ClientError, call};
 use crate::control::socket::{SocketFile, bind};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 /// What the supervisor does with a call.
 type Answer = fn(&Call) -> Option<Reply>;
@@ -137,7 +137,8 @@ fn several_requests_on_one_connection_are_answered_in_order() {
 
 #[test]
 fn a_plan_may_be_large_and_nothing_larger() {
-    let server = Server::start(Limits::default(), |call| match &call.request {
+    let limits = Limits { request: LONG, ..Limits::default() };
+    let server = Server::start(limits, |call| match &call.request {
         Request::Plan { sources } => Some(Reply::done(sources.as_str().unwrap().len().to_string())),
         _ => None,
     });
@@ -162,8 +163,8 @@ fn large_requests_take_turns_and_small_ones_pass_them() {
     // Both are cut off in the end; the server goes on.
     assert!(read_all(&mut first).contains("did not arrive in time"));
     assert!(read_all(&mut second).contains("did not arrive in time"));
-    let reply = call(&server.path, &Request::Plan { sources: "x".repeat(1 << 20).into() }, LONG).unwrap();
-    assert!(reply.ok);
+    let plan = Request::Plan { sources: "x".repeat(1 << 20).into() };
+    assert!((0..50).any(|_| call(&server.path, &plan, LONG).is_ok_and(|reply| reply.ok)));
 }
 
 #[test]

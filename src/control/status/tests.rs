@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use super::*;
 use crate::control::protocol::parse_address;
 use crate::engine::model::Protocol;
-use crate::engine::snapshot::{LastResult, OperatorWeight, Override as OrderStatus, QuorumStatus};
+use crate::engine::snapshot::{
+    KernelCounters, LastResult, OperatorWeight, Override as OrderStatus, QuorumStatus,
+};
 use crate::engine::table::ServiceId;
 
 fn at(seconds: u64) -> Time {
@@ -74,6 +76,7 @@ fn snapshot() -> Snapshot {
     observed.checks[0].mode = Mode::Observe;
     observed.installed = false;
     Snapshot {
+        kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
         virtual_servers: vec![
             VirtualServerStatus {
                 name: "web".into(),
@@ -128,7 +131,8 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]}]},"#,
             r#"{"name":"empty","services":["tcp 192.0.2.11:80"],"scheduler":"rr","#,
             r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1},"#,
-            r#""sorry_server":null,"real_servers":[]}]}"#,
+            r#""sorry_server":null,"real_servers":[]}],"#,
+            r#""kernel":{"operations":7,"failures":1,"drift":2}}"#,
         )
     );
 }
@@ -136,7 +140,9 @@ fn json_has_the_documented_keys_in_the_documented_order() {
 #[test]
 fn a_check_that_never_ran_has_no_last_and_a_weight_alone_no_order() {
     let snapshot = snapshot();
-    let json = serde_json::to_value(Status::new(&[&snapshot.virtual_servers[0]], "lvs1", at(1000))).unwrap();
+    let json =
+        serde_json::to_value(Status::new(&[&snapshot.virtual_servers[0]], snapshot.kernel, "lvs1", at(1000)))
+            .unwrap();
     let servers = &json["virtual_servers"][0]["real_servers"];
     assert!(servers[2]["checks"][1]["last"].is_null());
     assert_eq!(servers[4]["override"]["order"], serde_json::Value::Null);

@@ -199,6 +199,10 @@ pub(in crate::ipvs) fn destination(
     let Some(family) = family else { return Ok(None) };
     let address = address(raw.address.ok_or(Malformed::Missing("destination address"))?, family)?;
     let port = raw.port.ok_or(Malformed::Missing("destination port"))?;
+    // Kernels before 4.1 have 32 bits only for some.
+    if let Some(stats) = raw.stats64.or(raw.stats) {
+        traffic(&mut raw.counters, stats)?;
+    }
     Ok(Some(DestinationEntry {
         id: DestinationId { address, port },
         record: Destination {
@@ -224,8 +228,8 @@ struct RawDestination<'a> {
     tunnel_port: u16,
     tunnel_flags: u16,
     counters: Counters,
-    /// The 64-bit counters came by: those of 32 bits have nothing to add.
-    wide: bool,
+    stats: Option<Attribute<'a>>,
+    stats64: Option<Attribute<'a>>,
 }
 
 impl<'a> RawDestination<'a> {
@@ -244,12 +248,9 @@ impl<'a> RawDestination<'a> {
             DestAttr::TunType => self.tunnel = attribute.u8("tunnel type")?,
             DestAttr::TunPort => self.tunnel_port = attribute.be16("tunnel port")?,
             DestAttr::TunFlags => self.tunnel_flags = attribute.u16("tunnel flags")?,
-            DestAttr::Stats64 => {
-                self.wide = true;
-                traffic(&mut self.counters, attribute)?;
-            }
-            DestAttr::Stats if !self.wide => traffic(&mut self.counters, attribute)?,
-            DestAttr::Stats | DestAttr::UnrecognizedConst(_) => {}
+            DestAttr::Stats => self.stats = Some(attribute),
+            DestAttr::Stats64 => self.stats64 = Some(attribute),
+            DestAttr::UnrecognizedConst(_) => {}
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use neli::consts::genl::{CtrlAttr, CtrlCmd};
 use neli::consts::nl::NlmF;
 
 use super::wire::{
-    AF_INET, AF_INET6, Command, CommandAttr, DaemonAttr, DaemonState, DestAttr, FAMILY, FLAG_PERSISTENT,
+    AF_INET, AF_INET6, Command, CommandAttr, DaemonAttr, DaemonState, DestAttr, FLAG_PERSISTENT,
     ForwardingMethod, ServiceAttr, TunnelFlags, TunnelType, VERSION,
 };
 use super::writer::{Header, Writer, message, noop};
@@ -14,10 +14,10 @@ use crate::engine::model::{Family, Forwarding, Protocol, Sync, Timeouts, Tunnel,
 use crate::engine::table::{Destination, DestinationId, ServiceAttributes, ServiceId};
 use crate::ipvs::operation::{Operation, ipv4_mask};
 
-/// Asks the generic netlink controller (`GENL_ID_CTRL` in the header) for the number of IPVS.
-pub(in crate::ipvs) fn family(buffer: &mut Vec<u8>, header: Header) {
+/// Asks the generic netlink controller (`GENL_ID_CTRL` in the header) for the number of a family.
+pub(in crate::ipvs) fn family(buffer: &mut Vec<u8>, header: Header, name: &str) {
     message(buffer, header, (CtrlCmd::Getfamily.into(), VERSION), |w| {
-        w.string(CtrlAttr::FamilyName, FAMILY);
+        w.string(CtrlAttr::FamilyName, name);
     });
 }
 
