@@ -22,10 +22,11 @@ use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::{Signal, Signals};
 use super::state_file::{self, State, StateFile};
-use super::supervisor::{Health, Inputs, Progress, Supervisor};
-use crate::control::{self, ExitCode};
+use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use crate::control::{self, ExitCode, Reply};
 use crate::engine::Engine;
 use crate::engine::model::{Config, Timeouts};
+use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::{Dispatcher, Limits};
 use crate::telemetry::http::{self, Routes};
@@ -99,13 +100,15 @@ async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>) -> Ex
         (Target::Kernel, Err(unknown @ LockError::Unknown(_))) => return fail(&unknown.to_string()),
     };
     let dependencies = Dependencies::new();
-    let (asks, asked) = mpsc::channel(ASKS);
+    let (asks, mut asked) = mpsc::channel(ASKS);
     let front = match open_front(&config, target, &dependencies, asks) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };
     dependencies.install_config();
-    let opened = match open_kernel(target, &mut signals).await {
+    let mut waiting =
+        Waiting { signals: &mut signals, asked: &mut asked, heartbeat: &dependencies.heartbeat };
+    let opened = match open_kernel(target, &mut waiting).await {
         Ok(opened) => opened,
         Err(code) => {
             front.join();
@@ -190,15 +193,19 @@ struct Opened {
 
 /// Waits for ip_vs with back-off: a module that comes late is no reason to be restarted over and over.
 /// A missing privilege does not come by waiting.
-async fn open_kernel(target: Target, signals: &mut Signals) -> Result<Opened, ExitCode> {
+async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened, ExitCode> {
     let mut backoff = Backoff::new();
     let mut said = None;
     loop {
-        let opened = tokio::task::spawn_blocking(move || match target {
+        let mut opening = tokio::task::spawn_blocking(move || match target {
             Target::Kernel => open_netlink(),
             Target::Memory => open_memory(),
         });
-        let problem = match opened.await {
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = waiting.wait("opening the kernel's table") => return Err(ExitCode::Done),
+        };
+        let problem = match opened {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(OpenError::NotPermitted)) => {
                 error!("{}", OpenError::NotPermitted);
@@ -209,17 +216,37 @@ async fn open_kernel(target: Target, signals: &mut Signals) -> Result<Opened, Ex
         };
         if said.as_ref() != Some(&problem) {
             error!("{problem}; trying again until it works");
-            said = Some(problem);
         }
+        let reason = said.insert(problem);
         tokio::select! {
             () = tokio::time::sleep(backoff.next()) => {}
-            () = wait_for_stop(signals) => return Err(ExitCode::Done),
+            () = waiting.wait(reason) => return Err(ExitCode::Done),
         }
     }
 }
 
-async fn wait_for_stop(signals: &mut Signals) {
-    while signals.next().await != Signal::Stop {}
+/// What goes on while the kernel's table is not there yet: the process lives and says so.
+struct Waiting<'a> {
+    signals: &'a mut Signals,
+    asked: &'a mut mpsc::Receiver<Ask>,
+    heartbeat: &'a Heartbeat,
+}
+
+impl Waiting<'_> {
+    /// Until a signal to stop comes. Clients are told what is waited for.
+    async fn wait(&mut self, reason: &str) {
+        loop {
+            self.heartbeat.beat();
+            tokio::select! {
+                signal = self.signals.next() => if signal == Signal::Stop { return },
+                Some(ask) = self.asked.recv() => {
+                    // A client that went away wants no answer.
+                    let _ = ask.reply.send(Reply::failed(format!("lvsd is still starting: {reason}")));
+                }
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+    }
 }
 
 fn open_netlink() -> Result<Opened, OpenError> {
