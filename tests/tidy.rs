@@ -32,12 +32,6 @@ const LONGER: [(&str, usize, &str); 2] = [
     ("src/engine/model.rs", 620, "one list of types, read from top to bottom"),
     ("tests/engine/model.rs", 560, "one reference model, to be compared with the engine as a whole"),
 ];
-/// Public functions that take a bool all the same, and why.
-const BOOLS: [(&str, &str, &str); 3] = [
-    ("src/engine/checker.rs", "assumed", "the state itself, as it is stored"),
-    ("src/engine/virtual_server.rs", "new", "the state itself, as it is stored"),
-    ("src/engine/reload.rs", "starts_down", "the setting of that name, as the configuration has it"),
-];
 /// The only places where `unsafe` may stand, and why.
 const UNSAFE: [(&str, &str); 0] = [];
 
@@ -157,9 +151,7 @@ fn has_no_bare_bool(path: &str, text: &str) -> Vec<String> {
     let signature = Regex::new(r"pub (?:const |async )*fn (\w+)(?:<[^(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)")
         .expect("a regex");
     let bare = regex(r":\s*bool\s*(,|$)");
-    let allowed = |name: &str| BOOLS.iter().any(|(file, function, _)| *file == path && *function == name);
     let functions = signature.captures_iter(&code).filter(|function| bare.is_match(&function[2]));
-    let functions = functions.filter(|function| !allowed(&function[1]));
     functions.map(|function| format!("{path}: pub fn {} takes a bare bool", &function[1])).collect()
 }
 

@@ -135,10 +135,11 @@ fn fail(problem: &str) -> ExitCode {
 
 /// A check takes a descriptor: as many as the administrator allows.
 fn raise_descriptor_limit() {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < hard
         && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        warn!("cannot raise the limit of open files: {problem}");
+        warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
     }
 }
 
