@@ -142,3 +142,6 @@ impl Checker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
