@@ -11,7 +11,11 @@ mod model;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod scale;
+#[cfg(test)]
 mod scenarios;
+#[cfg(test)]
+mod sources;
 #[cfg(test)]
 mod topology;
 #[cfg(test)]
