@@ -11,6 +11,8 @@ mod model;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod scale;
 #[cfg(test)]
 mod scenarios;

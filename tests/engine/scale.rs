@@ -80,7 +80,7 @@ fn a_reload_of_five_thousand_services_that_changes_nothing_says_nothing() {
         for n in 0..5000 {
             let weight = if changed && n % 100 == 0 { "scheduler = 'wlc', " } else { "" };
             let address = format!("172.16.{}.{}:80", n >> 8, n & 255);
-            write!(text, "{{ address = '{address}', {weight}real_server = {} }},\n", servers(4 * n, 4))
+            writeln!(text, "{{ address = '{address}', {weight}real_server = {} }},", servers(4 * n, 4))
                 .unwrap();
         }
         config(&(text + "]"))
