@@ -75,7 +75,6 @@ impl Engine {
         engine.pools = build_pools(config, &past, &Plan::new(&[], config));
         engine.find_order_end();
         engine.expire_orders(now);
-        engine.unsettled.clear();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
