@@ -1,1 +1,54 @@
-//! To come.
+//! The probes: one run of one check against one server, and nothing more.
+//!
+//! Owns sockets, protocols and the wording of what went wrong. Keeps no state between runs
+//! but [`Prepared`], never retries, never decides whether a server is up: that is the engine's.
+
+mod connection;
+mod deadline;
+mod fault;
+mod guard;
+mod http;
+mod prepare;
+mod socket;
+mod tcp;
+mod tls;
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use crate::engine::model::{Outcome, Target, Verdict, WeightChange};
+
+pub use guard::guarded;
+pub use prepare::{PrepareError, Prepared, Preparer};
+pub use tls::TlsError;
+
+use deadline::Deadline;
+use prepare::Plan;
+
+/// Runs one check once. `timeout` is the one deadline over everything in it: connect,
+/// handshake, request and reply, of all its URLs.
+///
+/// Needs a tokio runtime with I/O and time enabled. Dropping the future closes its socket.
+pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
+    let started = Instant::now();
+    let mut sleep = pin!(deadline::sleep_until(started, timeout));
+    let mut deadline = Deadline::new(sleep.as_mut(), timeout);
+    let result = match prepared.plan() {
+        Plan::Tcp(plan) => tcp::probe(target, plan, &mut deadline).await,
+        Plan::Http(plan) => http::probe(target, plan, &mut deadline).await,
+    };
+    let verdict = match result {
+        Ok(detail) => Verdict::Success { detail, weight: WeightChange::None },
+        Err(trouble) => trouble.into(),
+    };
+    Outcome { verdict, latency: started.elapsed() }
+}
+
+/// [`probe`], with a panic turned into a failed check.
+pub async fn run(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
+    // Pinned here: passed by value it would lie in this future twice.
+    guarded(pin!(probe(target, prepared, timeout))).await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,17 @@
-//! To come.
+//! The control socket: its protocol, its server and client, and the command line in front of it.
+//!
+//! Turns words into requests and answers into words. What a request does is decided elsewhere.
+
+pub mod cli;
+pub mod client;
+pub mod duration;
+mod exit;
+mod peer;
+pub mod protocol;
+pub mod server;
+pub mod socket;
+pub mod status;
+
+pub use exit::ExitCode;
+pub use peer::Peer;
+pub use protocol::Reply;

@@ -21,7 +21,7 @@ pub mod reload;
 mod schedule;
 pub mod snapshot;
 pub mod table;
-mod time;
+pub mod time;
 mod virtual_server;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -186,11 +186,12 @@ impl Engine {
         self.pools.iter().flat_map(|pool| pool.config.services.iter().copied())
     }
 
-    /// What a later start should know, if any of it changed since the last call.
-    pub fn take_changed_memory(&mut self, now: Time) -> Option<Memory> {
-        std::mem::take(&mut self.memory_changed).then(|| self.memory(now))
+    /// Has anything changed, since the last call, that a later start should know?
+    pub fn take_memory_changed(&mut self) -> bool {
+        std::mem::take(&mut self.memory_changed)
     }
 
+    /// What a later start should know.
     pub fn memory(&self, now: Time) -> Memory {
         Memory::of(&self.pools, now)
     }
@@ -198,7 +199,7 @@ impl Engine {
     /// Virtual servers in file order; only the one called `name` if one is named.
     pub fn snapshot(&self, name: Option<&str>) -> Snapshot {
         let named = self.pools.iter().filter(|p| name.is_none_or(|n| n == p.config.name));
-        Snapshot { virtual_servers: named.map(VirtualServer::status).collect() }
+        Snapshot { virtual_servers: named.map(VirtualServer::status).collect(), ..Snapshot::default() }
     }
 
     /// The pools themselves, for notifications at stop.

@@ -29,6 +29,10 @@ impl RealServer {
         self.config.id
     }
 
+    pub fn config(&self) -> &Arc<model::RealServer> {
+        &self.config
+    }
+
     /// All enforced checks are up; without any it is alive.
     pub fn passes_checks(&self) -> bool {
         self.enforced().all(Checker::is_up)

@@ -10,6 +10,21 @@ use super::time::Time;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     pub virtual_servers: Vec<VirtualServerStatus>,
+    /// The engine cannot know: zero until the runtime fills them in.
+    pub kernel: KernelCounters,
+    /// Runs of checks that ended in a panic since the start; likewise filled in by the runtime.
+    pub broken_checks: u64,
+}
+
+/// What has been asked of the kernel since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelCounters {
+    /// Changes of the table that were asked for.
+    pub operations: u64,
+    /// How many of them failed.
+    pub failures: u64,
+    /// Entries that were found other than they had been left.
+    pub drift: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

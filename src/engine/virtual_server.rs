@@ -44,13 +44,29 @@ pub struct QuorumEvent {
 }
 
 impl VirtualServer {
-    pub fn new(config: Arc<model::VirtualServer>, real_servers: Vec<RealServer>, quorum_up: bool) -> Self {
+    pub(super) fn new(
+        config: Arc<model::VirtualServer>,
+        real_servers: Vec<RealServer>,
+        quorum_up: bool,
+    ) -> Self {
         let reachable_weight = reachable_weight(&config);
         let mut new = Self { config, real_servers, quorum_up, live_weight: 0, reachable_weight };
         for index in 0..new.real_servers.len() {
             new.count(index);
         }
         new
+    }
+
+    pub fn config(&self) -> &Arc<model::VirtualServer> {
+        &self.config
+    }
+
+    pub fn real_servers(&self) -> &[RealServer] {
+        &self.real_servers
+    }
+
+    pub const fn is_quorum_up(&self) -> bool {
+        self.quorum_up
     }
 
     /// Sum of the effective weights of alive real servers.

@@ -1,1 +1,32 @@
-//! To come.
+//! Acts: runs the checks, writes the kernel's table, listens to clients and signals.
+//!
+//! [`supervisor`](self) owns the engine and is the only one to call it. Everything that may wait has a
+//! task or a thread of its own and talks to the supervisor by messages:
+//!
+//! ```text
+//!  signals ─────────────┐                         ┌──► probes: a task for each check that runs
+//!  front thread ────────┤                         ├──► kernel: writer thread, reader thread
+//!   (HTTP, control)     ├──► supervisor (engine) ─┼──► state-file thread
+//!  loading (blocking) ──┤                         ├──► notifications: a task for each object
+//!  outcomes, reports ───┘                         └──► log thread
+//! ```
+
+mod announce;
+mod clock;
+mod front;
+mod kernel;
+mod loading;
+mod lock;
+mod planning;
+mod probes;
+mod readiness;
+mod recorder;
+mod reloading;
+mod remembered;
+mod requests;
+mod signals;
+mod start;
+mod state_file;
+mod supervisor;
+
+pub use start::{Target, run};

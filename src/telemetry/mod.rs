@@ -1,1 +1,6 @@
-//! To come.
+//! What the daemon tells about itself: log, service manager, HTTP.
+
+pub mod http;
+pub mod log;
+pub mod repeats;
+pub mod systemd;

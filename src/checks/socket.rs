@@ -1,0 +1,129 @@
+//! A connected TCP socket for one run, made as the check's options say.
+//!
+//! Spends few system calls: socket, linger, connect and what the options ask for; whether the
+//! connection came about is read from the readiness that epoll reports anyway.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use nix::sys::socket::{setsockopt, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use super::deadline::Deadline;
+use super::fault::Trouble;
+use crate::engine::model::{Phase, Target};
+
+/// How the socket of a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Close {
+    /// With a RST, which leaves no port in TIME_WAIT behind: frequent checks of one server from
+    /// one source address would use all ports up.
+    Reset,
+    /// With a FIN, so that what was written still arrives.
+    Orderly,
+}
+
+/// Whether small writes may wait for the acknowledgement of earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nagle {
+    On,
+    Off,
+}
+
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) stream: TcpStream,
+    /// The connection came about and was reset before we looked. What the server sent before
+    /// can still be read.
+    pub(super) reset: Option<io::Error>,
+}
+
+pub(super) async fn connect(
+    target: &Target,
+    close: Close,
+    nagle: Nagle,
+    deadline: &mut Deadline<'_>,
+) -> Result<Connected, Trouble> {
+    let socket = open(target, close, nagle)?;
+    let stream = begin(socket, target).map_err(|error| Trouble::io(Phase::Connect, "", &error))?;
+    let Some(ready) = deadline.race(stream.ready(Interest::WRITABLE | Interest::ERROR)).await else {
+        return Err(Trouble::timed_out(Phase::Connect, deadline));
+    };
+    let ready = ready.map_err(|error| Trouble::io(Phase::Connect, "waiting for the socket", &error))?;
+    let mut reset = None;
+    if ready.is_error() || ready.is_write_closed() {
+        match stream.take_error() {
+            Ok(None) => {}
+            // The answer to a SYN is never this one: the kernel calls that a refusal.
+            Ok(Some(error)) | Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                reset = Some(error);
+            }
+            Ok(Some(error)) | Err(error) => return Err(Trouble::io(Phase::Connect, "", &error)),
+        }
+    }
+    Ok(Connected { stream, reset })
+}
+
+/// The socket with all its options, bound if it has to be.
+fn open(target: &Target, close: Close, nagle: Nagle) -> Result<Socket, Trouble> {
+    let failed = |doing: &str, error: io::Error| Trouble::io(Phase::Socket, doing, &error);
+    let domain = Domain::for_address(address(target));
+    let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))
+        .map_err(|error| failed("open a socket", error))?;
+    if close == Close::Reset {
+        socket.set_linger(Some(std::time::Duration::ZERO)).map_err(|error| failed("set SO_LINGER", error))?;
+    }
+    if nagle == Nagle::Off {
+        socket.set_tcp_nodelay(true).map_err(|error| failed("set TCP_NODELAY", error))?;
+    }
+    if let Some(mark) = target.fwmark {
+        socket.set_mark(mark).map_err(|error| failed(&format!("set SO_MARK to {mark}"), error))?;
+    }
+    if let Some(device) = &target.bind_if {
+        socket
+            .bind_device(Some(device.as_bytes()))
+            .map_err(|error| failed(&format!("bind to interface {device}"), error))?;
+    }
+    if target.bind_ip.is_some() || target.bind_port.is_some() {
+        bind(&socket, target)?;
+    }
+    Ok(socket)
+}
+
+fn bind(socket: &Socket, target: &Target) -> Result<(), Trouble> {
+    let any = match target.address {
+        IpAddr::V4(_) => IpAddr::from([0_u8; 4]),
+        IpAddr::V6(_) => IpAddr::from([0_u8; 16]),
+    };
+    let source = SocketAddr::new(target.bind_ip.unwrap_or(any), target.bind_port.unwrap_or(0));
+    let bound = match target.bind_port {
+        Some(_) => socket.set_reuse_address(true),
+        // Leaves the choice of the port to connect(2), which knows the peer: a port is then
+        // taken per peer, not for the whole source address.
+        None => setsockopt(socket, sockopt::IpBindAddressNoPort, &true).map_err(io::Error::from),
+    }
+    .and_then(|()| socket.bind(&source.into()));
+    bound.map_err(|error| {
+        let doing = match target.bind_port {
+            Some(_) => format!("bind to {source}"),
+            None => format!("bind to {}", source.ip()),
+        };
+        Trouble::io(Phase::Socket, &doing, &error)
+    })
+}
+
+fn begin(socket: Socket, target: &Target) -> io::Result<TcpStream> {
+    match socket.connect(&address(target).into()) {
+        Ok(()) => {}
+        Err(error) if error.raw_os_error() == Some(nix::errno::Errno::EINPROGRESS as i32) => {}
+        Err(error) => return Err(error),
+    }
+    // After connect(2): a socket that is polled before reports a hang-up.
+    TcpStream::from_std(socket.into())
+}
+
+fn address(target: &Target) -> SocketAddr {
+    SocketAddr::new(target.address, target.port)
+}

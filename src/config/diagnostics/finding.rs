@@ -1,0 +1,154 @@
+//! What loading finds, by byte position; and how it becomes diagnostics.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Diagnostic, Diagnostics, Label, Line, MAX_SHOWN, Severity, Spot};
+use crate::config::sources::File;
+
+/// Findings beyond this many are only counted, so that a file full of mistakes costs little.
+const MAX_KEPT: usize = 5_000;
+
+/// A source line up to this many bytes is shown whole.
+const MAX_LINE: usize = 160;
+
+/// Of a longer one, the characters shown on either side of a place.
+const MAX_AROUND: usize = 60;
+
+/// Bytes of one place that are underlined.
+const MAX_HIGHLIGHT: usize = 100;
+
+/// Bytes of one of the files that were read. Kept small: every value has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(in crate::config) struct Place {
+    pub(in crate::config) file: u32,
+    pub(in crate::config) start: u32,
+    pub(in crate::config) end: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::config) struct Finding {
+    severity: Severity,
+    place: Place,
+    message: String,
+    labels: Vec<(Place, String)>,
+    remedy: Option<String>,
+}
+
+impl Finding {
+    pub(in crate::config) fn error(place: Place, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, place, message: message.into(), labels: Vec::new(), remedy: None }
+    }
+
+    pub(in crate::config) fn warning(place: Place, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(place, message) }
+    }
+
+    pub(in crate::config) fn file(&self) -> u32 {
+        self.place.file
+    }
+
+    #[must_use]
+    pub(in crate::config) fn label(mut self, place: Place, text: impl Into<String>) -> Self {
+        self.labels.push((place, text.into()));
+        self
+    }
+
+    #[must_use]
+    pub(in crate::config) fn remedy(mut self, text: impl Into<String>) -> Self {
+        self.remedy = Some(text.into());
+        self
+    }
+}
+
+#[derive(Debug, Default)]
+pub(in crate::config) struct Findings {
+    kept: Vec<Finding>,
+    /// What is kept: one inherited value can be wrong for thousands of servers.
+    seen: HashSet<(Place, String)>,
+    /// Errors and warnings that were not kept.
+    errors: usize,
+    warnings: usize,
+}
+
+impl Findings {
+    pub(in crate::config) fn push(&mut self, finding: Finding) {
+        let key = (finding.place, finding.message.clone());
+        match finding.severity {
+            _ if self.seen.contains(&key) => {}
+            _ if self.kept.len() < MAX_KEPT => {
+                self.seen.insert(key);
+                self.kept.push(finding);
+            }
+            Severity::Error => self.errors += 1,
+            Severity::Warning => self.warnings += 1,
+        }
+    }
+
+    pub(in crate::config) fn has_errors(&self) -> bool {
+        self.errors > 0 || self.kept.iter().any(|f| f.severity == Severity::Error)
+    }
+
+    /// Sorted by place, without repetitions, at most [`MAX_SHOWN`]; lines looked up in `files`.
+    pub(in crate::config) fn finish(mut self, files: &[File]) -> Diagnostics {
+        self.kept.sort_by_key(|f| (f.severity, f.place));
+        let kept_errors = self.kept.iter().filter(|f| f.severity == Severity::Error).count();
+        let errors = self.errors + kept_errors;
+        let warnings = self.warnings + (self.kept.len() - kept_errors);
+        self.kept.truncate(MAX_SHOWN);
+        self.kept.sort_by_key(|f| (f.place, f.severity));
+        let shown = self.kept.into_iter().map(|f| resolve(f, files)).collect();
+        Diagnostics { shown, errors, warnings }
+    }
+}
+
+fn resolve(finding: Finding, files: &[File]) -> Diagnostic {
+    let Finding { severity, place, message, labels, remedy } = finding;
+    let labels = labels.into_iter().map(|(place, text)| Label { spot: spot(place, files), text }).collect();
+    Diagnostic { severity, message, spot: spot(place, files), labels, remedy }
+}
+
+/// Clamps: places can come from another process with its sources.
+fn spot(place: Place, files: &[File]) -> Spot {
+    let Some(file) = files.get(place.file as usize) else {
+        return Spot { path: "?".to_owned(), line: None };
+    };
+    let text = file.text();
+    let start = boundary(text, place.start as usize);
+    let end = boundary(text, place.end as usize).max(start);
+    let before = text.get(..start).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+    let rest = text.get(line_start..).unwrap_or_default();
+    let line_end = line_start + rest.find('\n').unwrap_or(rest.len());
+    let number = 1 + before.bytes().filter(|b| *b == b'\n').count();
+    let column = 1 + before.get(line_start..).unwrap_or_default().chars().count();
+    // A value that goes on over several lines is shown by its first.
+    let end = boundary(text, end.min(line_end).min(start + MAX_HIGHLIGHT)).max(start);
+    let (from, to) = match line_end - line_start {
+        0..=MAX_LINE => (line_start, line_end),
+        _ => (back(text, start, line_start), forth(text, end, line_end)),
+    };
+    let shown = text.get(from..to).unwrap_or_default().trim_end_matches('\r').to_owned();
+    let highlight = (start - from).min(shown.len())..(end - from).min(shown.len());
+    Spot { path: file.path().to_owned(), line: Some(Line { number, column, text: shown, highlight }) }
+}
+
+fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// Up to [`MAX_AROUND`] characters before `at`, not beyond `line_start`.
+fn back(text: &str, at: usize, line_start: usize) -> usize {
+    let line = text.get(line_start..at).unwrap_or_default();
+    line.char_indices().rev().take(MAX_AROUND).last().map_or(at, |(i, _)| line_start + i)
+}
+
+fn forth(text: &str, at: usize, line_end: usize) -> usize {
+    let line = text.get(at..line_end).unwrap_or_default();
+    line.char_indices().nth(MAX_AROUND).map_or(line_end, |(i, _)| at + i)
+}

@@ -1,0 +1,44 @@
+//! `[daemon]` with its defaults.
+
+use std::path::PathBuf;
+
+use crate::config::context::Context;
+use crate::config::defaults;
+use crate::config::diagnostics::Finding;
+use crate::config::raw;
+use crate::engine::model::{Daemon, Drift, OnStop, Sync, SyncRole, Timeouts};
+
+pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
+    Daemon {
+        name: raw.name.value(),
+        control_socket: raw.control_socket.value_or(PathBuf::from(defaults::CONTROL_SOCKET)),
+        state_file: raw.state_file.value_or(PathBuf::from(defaults::STATE_FILE)),
+        http: raw.http.value(),
+        on_stop: raw.on_stop.value_or(OnStop::Withdraw),
+        drift: raw.drift.value_or(Drift::Repair),
+        drift_interval: raw.drift_interval.value_or(defaults::DRIFT_INTERVAL),
+        log: raw.log.value_or(defaults::LOG.to_owned()),
+        timeouts: Timeouts {
+            tcp: raw.timeouts.tcp.value(),
+            tcp_fin: raw.timeouts.tcp_fin.value(),
+            udp: raw.timeouts.udp.value(),
+        },
+        sync: raw.sync.get().and_then(|sync| lower_sync(cx, &sync.value)),
+    }
+}
+
+fn lower_sync(cx: &mut Context<'_>, raw: &raw::Sync) -> Option<Sync> {
+    if raw.interface.is_unset() {
+        let finding = Finding::error(raw.place, "the sync daemon needs an interface");
+        cx.push(finding.remedy("write interface = \"eth0\", the device that reaches the other director"));
+    }
+    Some(Sync {
+        role: raw.state.value_or(SyncRole::Both),
+        interface: raw.interface.value()?,
+        id: raw.id.value_or(0),
+        max_length: raw.max_length.value(),
+        group: raw.group.value(),
+        port: raw.port.value(),
+        ttl: raw.ttl.value(),
+    })
+}

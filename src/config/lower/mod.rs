@@ -1,0 +1,143 @@
+//! From what the files say to what it means: defaults, inheritance, and every rule that takes
+//! more than one value. Reads nothing but the mirror; gives values that cannot be wrong.
+
+mod checks;
+mod daemon;
+mod forwarding;
+mod pool;
+mod quorum;
+mod real_server;
+mod scheduling;
+mod services;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::context::{At, Context, Field};
+use super::diagnostics::{Finding, Place};
+use super::raw::{Check, CheckRef, Defaults, Root};
+use super::text::{closest, quote};
+use crate::engine::model::{CheckKind, Config};
+use crate::engine::table::ServiceId;
+
+/// The configuration that the files mean. If anything was reported as an error, it must not be used.
+pub(super) fn lower(cx: &mut Context<'_>, root: &Root<'_>) -> Config {
+    let mut all = Lowering::new(root);
+    let daemon = daemon::lower(cx, &root.daemon);
+    // Named there is used, even if every virtual server says something else.
+    all.resolve(cx, &root.defaults.pool.check);
+    let mut pools: Vec<pool::Pool> =
+        root.virtual_servers.iter().map(|vs| pool::lower(cx, &mut all, vs)).collect();
+    name_pools(cx, &mut pools);
+    all.warn_unused_checks(cx);
+    let virtual_servers = pools.into_iter().map(|pool| Arc::new(pool.server)).collect();
+    Config { daemon, virtual_servers }
+}
+
+/// What all virtual servers have in common.
+struct Lowering<'r> {
+    defaults: &'r Defaults,
+    checks: &'r BTreeMap<&'r str, At<Check>>,
+    used_checks: HashSet<&'r str>,
+    /// Every service so far, and where it is configured.
+    services: HashMap<ServiceId, Place>,
+    /// Entries in the kernel's table so far, if all servers are in it.
+    destinations: u64,
+    /// Pairs of places that were reported to overlap: two ranges do it once, not by address.
+    overlaps: HashSet<(Place, Place)>,
+    /// `[daemon.sync]`, which excludes pools of mixed families.
+    sync: Option<Place>,
+    /// Kinds with an inherited virtual host, by the address of the kind without one.
+    with_host: HashMap<(usize, String), Arc<CheckKind>>,
+}
+
+impl<'r> Lowering<'r> {
+    fn new(root: &'r Root<'_>) -> Self {
+        Self {
+            defaults: &root.defaults,
+            checks: &root.checks,
+            used_checks: HashSet::new(),
+            services: HashMap::new(),
+            destinations: 0,
+            overlaps: HashSet::new(),
+            sync: root.daemon.sync.get().map(|sync| sync.value.place),
+            with_host: HashMap::new(),
+        }
+    }
+
+    /// The checks that a `check` key means.
+    fn resolve<'x>(&mut self, cx: &mut Context<'_>, list: &'x Field<Vec<At<CheckRef>>>) -> Vec<At<&'x Check>>
+    where
+        'r: 'x,
+    {
+        let mut checks = Vec::new();
+        let mut push = |check: &'x Check, place: Place| checks.push(At { value: check, place });
+        for reference in list.get().map_or(&[][..], |list| &list.value) {
+            match &reference.value {
+                CheckRef::Inline(check) => push(check, reference.place),
+                CheckRef::Named(name) => match self.checks.get_key_value(name.as_str()) {
+                    Some((name, check)) => {
+                        self.used_checks.insert(name);
+                        push(&check.value, reference.place);
+                    }
+                    None => self.unknown_check(cx, name, reference.place),
+                },
+            }
+        }
+        checks
+    }
+
+    fn unknown_check(&self, cx: &mut Context<'_>, name: &str, place: Place) {
+        let finding = Finding::error(place, format!("there is no check named {}", quote(name)));
+        cx.push(match closest(name, self.checks.keys().copied()) {
+            Some(known) => finding.remedy(format!("did you mean {}?", quote(known))),
+            None => finding.remedy(format!("define it in [check.{name}], or write {{ tcp = {{}} }} here")),
+        });
+    }
+
+    fn warn_unused_checks(&self, cx: &mut Context<'_>) {
+        for (name, check) in self.checks {
+            if !self.used_checks.contains(name) {
+                let finding = Finding::warning(check.place, format!("the check {} is not used", quote(name)));
+                cx.push(
+                    finding.remedy(format!("write check = {} where it belongs, or remove it", quote(name))),
+                );
+            }
+        }
+    }
+}
+
+/// Names are unique. One that was not written is the first address, with its protocol if
+/// another pool has that address as well.
+fn name_pools(cx: &mut Context<'_>, pools: &mut [pool::Pool]) {
+    let mut taken: HashMap<String, Place> = HashMap::new();
+    for pool in pools.iter() {
+        let Some(name) = pool.name.get() else { continue };
+        if let Some(first) = taken.get(&name.value) {
+            let message = format!("there are two virtual servers named {}", quote(&name.value));
+            let finding = Finding::error(name.place, message).label(*first, "first here");
+            cx.push(finding.remedy("give one of them another name"));
+            continue;
+        }
+        taken.insert(name.value.clone(), name.place);
+    }
+    for pool in pools.iter_mut() {
+        let Some(first) = pool.server.services.first() else { continue };
+        let name = match pool.name.value() {
+            Some(name) => name,
+            None if taken.contains_key(&services::short_name(first)) => first.to_string(),
+            None => services::short_name(first),
+        };
+        if pool.name.is_unset() {
+            if let Some(other) = taken.get(&name) {
+                let message = format!("the name {} is taken", quote(&name));
+                let finding = Finding::error(pool.place, message).label(*other, "by this virtual server");
+                cx.push(finding.remedy("write a name for this one"));
+            }
+            taken.insert(name.clone(), pool.place);
+        }
+        pool.server.name = name;
+    }
+}

@@ -1,0 +1,247 @@
+//! The names of all keys, for keys that are not known: what was meant, and where it belongs.
+
+use crate::config::context::{Context, Key};
+use crate::config::diagnostics::Finding;
+use crate::config::text::{closest, one_of, quote};
+
+/// The tables of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum Scope {
+    Root,
+    Daemon,
+    Timeouts,
+    Sync,
+    Defaults,
+    VirtualServer,
+    RealServer,
+    SorryServer,
+    Tunnel,
+    Check,
+    Tcp,
+    Expect,
+    Http,
+    Url,
+    Body,
+    Tls,
+}
+
+impl Scope {
+    pub(super) const ALL: [Self; 16] = [
+        Self::Root,
+        Self::Daemon,
+        Self::Timeouts,
+        Self::Sync,
+        Self::Defaults,
+        Self::VirtualServer,
+        Self::RealServer,
+        Self::SorryServer,
+        Self::Tunnel,
+        Self::Check,
+        Self::Tcp,
+        Self::Expect,
+        Self::Http,
+        Self::Url,
+        Self::Body,
+        Self::Tls,
+    ];
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Root => "the top level",
+            Self::Daemon => "[daemon]",
+            Self::Timeouts => "[daemon.timeouts]",
+            Self::Sync => "[daemon.sync]",
+            Self::Defaults => "[defaults]",
+            Self::VirtualServer => "[[virtual_server]]",
+            Self::RealServer => "[[virtual_server.real_server]]",
+            Self::SorryServer => "`sorry_server`",
+            Self::Tunnel => "`tunnel`",
+            Self::Check => "a check",
+            Self::Tcp => "`tcp`",
+            Self::Expect => "bytes or a pattern",
+            Self::Http => "`http`",
+            Self::Url => "`urls`",
+            Self::Body => "`body`",
+            Self::Tls => "`tls`",
+        }
+    }
+
+    /// Lists of names, so that shared ones are written once.
+    const fn keys(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Root => &[&["include", "daemon", "defaults", "check", "virtual_server"]],
+            Self::Daemon => &[DAEMON],
+            Self::Timeouts => &[&["tcp", "tcp_fin", "udp"]],
+            Self::Sync => &[&["state", "interface", "id", "max_length", "group", "port", "ttl"]],
+            Self::Defaults => &[POOL, COMMON],
+            Self::VirtualServer => &[VIRTUAL_SERVER, POOL, COMMON],
+            Self::RealServer => &[REAL_SERVER, COMMON],
+            Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
+            Self::Tunnel => &[&["type", "port", "checksum"]],
+            Self::Check => &[&["tcp", "http", "fwmark"], COMMON],
+            Self::Tcp => &[&["send", "expect", "tls"]],
+            Self::Expect => &[&["hex", "regex"]],
+            Self::Http => &[HTTP],
+            Self::Url => &[&["path", "status", "body", "digest", "virtualhost"]],
+            Self::Body => &[&["contains", "regex", "not_regex"]],
+            Self::Tls => &[&["verify", "ca", "server_name", "certificate", "key", "min_version", "alpn"]],
+        }
+    }
+
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+        self.keys().iter().flat_map(|names| names.iter().copied())
+    }
+}
+
+const DAEMON: &[&str] = &[
+    "name",
+    "control_socket",
+    "state_file",
+    "http",
+    "on_stop",
+    "drift",
+    "drift_interval",
+    "log",
+    "timeouts",
+    "sync",
+];
+
+/// Of a virtual server, and inherited from `[defaults]`.
+const POOL: &[&str] = &[
+    "protocol",
+    "scheduler",
+    "scheduler_flags",
+    "lb_kind",
+    "tunnel",
+    "persistence_timeout",
+    "persistence_netmask",
+    "persistence_engine",
+    "one_packet",
+    "quorum",
+    "hysteresis",
+    "omega",
+    "inhibit_on_failure",
+    "virtualhost",
+    "check",
+];
+
+const VIRTUAL_SERVER: &[&str] =
+    &["name", "address", "fwmark", "family", "sorry_server", "quorum_up", "quorum_down", "real_server"];
+
+const REAL_SERVER: &[&str] = &[
+    "address",
+    "weight",
+    "upper_threshold",
+    "lower_threshold",
+    "notify_up",
+    "notify_down",
+    "lb_kind",
+    "tunnel",
+    "inhibit_on_failure",
+    "virtualhost",
+    "check",
+];
+
+/// Options of every check, which may stand further out as well.
+const COMMON: &[&str] = &[
+    "delay_loop",
+    "timeout",
+    "retry",
+    "delay_before_retry",
+    "rise",
+    "warmup",
+    "alpha",
+    "connect_ip",
+    "connect_port",
+    "bind_ip",
+    "bind_port",
+    "bind_if",
+    "on_local_error",
+    "mode",
+];
+
+const HTTP: &[&str] = &[
+    "path",
+    "urls",
+    "method",
+    "version",
+    "virtualhost",
+    "headers",
+    "request_body",
+    "status",
+    "body",
+    "digest",
+    "max_body",
+    "tls",
+    "follow_redirects",
+];
+
+/// Named in the documentation, but not built yet: adding one means adding its arm to the match
+/// of its table and taking it off this list.
+const NOT_YET: &[(Scope, &str)] = &[
+    (Scope::Daemon, "notify"),
+    (Scope::Check, "dns"),
+    (Scope::Check, "smtp"),
+    (Scope::Check, "udp"),
+    (Scope::Check, "ping"),
+    (Scope::Check, "script"),
+    (Scope::Check, "file"),
+    (Scope::Check, "grpc"),
+];
+
+/// keepalived's words for the same things.
+const KEEPALIVED: &[(&str, &str)] = &[
+    ("lvs_sched", "scheduler"),
+    ("lb_algo", "scheduler"),
+    ("lvs_method", "lb_kind"),
+    ("persistence_granularity", "persistence_netmask"),
+    ("ip_family", "family"),
+    ("ops", "one_packet"),
+    ("uthreshold", "upper_threshold"),
+    ("lthreshold", "lower_threshold"),
+    ("connect_timeout", "timeout"),
+    ("nb_get_retry", "retry"),
+    ("bindto", "bind_ip"),
+    ("http_protocol", "version"),
+    ("status_code", "status"),
+    ("sni_name", "server_name"),
+    ("url", "urls"),
+];
+
+/// Reports a key that its table does not have.
+pub(in crate::config) fn unknown_key(cx: &mut Context<'_>, scope: Scope, key: Key<'_>) {
+    if NOT_YET.contains(&(scope, key.name)) {
+        let message = format!("`{}` is not supported by this version of lvsd", key.name);
+        cx.push(Finding::error(key.place, message).remedy("remove it, or use a version that has it"));
+        return;
+    }
+    let message = format!("unknown key {} in {}", quote(key.name), scope.title());
+    cx.push(Finding::error(key.place, message).remedy(remedy(scope, key.name)));
+}
+
+fn remedy(scope: Scope, name: &str) -> String {
+    let keepalived = KEEPALIVED.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
+    if let Some(ours) = keepalived.filter(|ours| scope.names().any(|known| known == *ours)) {
+        return format!("write `{ours}`");
+    }
+    if let Some(meant) = closest(name, scope.names()) {
+        return format!("did you mean `{meant}`?");
+    }
+    if scope != Scope::Check && name == "fwmark" {
+        return "a check's own mark stands in the check; a service's in [[virtual_server]]".to_owned();
+    }
+    let homes = |name: &str| {
+        let known_there = |other: &Scope| other.names().any(|known| known == name);
+        one_of(Scope::ALL.into_iter().filter(known_there).map(Scope::title))
+    };
+    match closest(name, Scope::ALL.into_iter().flat_map(Scope::names)) {
+        Some(known) if known == name => return format!("it belongs in {}", homes(name)),
+        Some(known) => return format!("did you mean `{known}`? it belongs in {}", homes(known)),
+        None => {}
+    }
+    let names: Vec<&str> = scope.names().collect();
+    if names.len() <= 16 {
+        return format!("known here: {}", names.join(", "));
+    }
+    "remove it".to_owned()
+}

@@ -1,0 +1,226 @@
+//! The command line: what may be written, and what it means. Does nothing itself.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use super::duration;
+use super::exit::ExitCode;
+use super::protocol::{OperatorWeight, Order, Reply, Request, Subject, parse_address};
+use crate::engine::model::RealServerId;
+
+/// Where everything is unless said otherwise.
+pub const DEFAULT_CONFIG: &str = "/etc/lvsd/lvsd.toml";
+pub const DEFAULT_SOCKET: &str = "/run/lvsd/control.sock";
+const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
+/// A configuration file larger than this is not one of ours.
+const MAX_CONFIG: u64 = 32 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq, Parser)]
+#[command(
+    name = "lvsd",
+    version,
+    about = "Health checks for the real servers behind Linux Virtual Server, and the IPVS table kept right",
+    after_help = "Exit codes: 0 done, 1 failed, 64 usage, 69 daemon not reachable, 77 not allowed, 78 configuration.",
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Configuration file; of client commands only its control_socket is read
+    #[arg(short = 'c', long = "config", value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// Control socket of the daemon to talk to
+    #[arg(long, value_name = "PATH", global = true)]
+    pub socket: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Run the daemon
+    Run {
+        /// Real checks, but a table in memory instead of the kernel's; needs no privileges
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Validate a configuration: exit 0, or 78 with every mistake
+    Check {
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Warnings count as mistakes
+        #[arg(long)]
+        strict: bool,
+    },
+    /// What a reload to FILE would do, and why
+    Plan {
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Load the configuration again, and wait until it is applied
+    Reload,
+    /// State of all virtual servers, or of one
+    Status {
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// For programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Keep a real server in the table at weight 0: old connections live on, new ones go elsewhere
+    Drain(On),
+    /// Treat a real server as if it had failed
+    Disable(On),
+    /// End drain and disable
+    Enable(On),
+    /// Give a real server a weight of your own, or "auto" for the configured one
+    Weight(Weight),
+}
+
+/// Which real server, and the words that go with an order.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct On {
+    /// The real server, as configured
+    #[arg(value_name = "ADDRESS", value_parser = parse_address, help = ADDRESS_HELP)]
+    pub address: RealServerId,
+    #[command(flatten)]
+    pub note: Note,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Weight {
+    /// The real server, as configured
+    #[arg(value_name = "ADDRESS", value_parser = parse_address, help = ADDRESS_HELP)]
+    pub address: RealServerId,
+    /// 0 to 2147483647, or auto
+    #[arg(value_name = "WEIGHT", allow_negative_numbers = true)]
+    pub weight: OperatorWeight,
+    #[command(flatten)]
+    pub note: Note,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Note {
+    /// Only in this virtual server; without it, wherever the address is
+    #[arg(long = "in", value_name = "NAME")]
+    pub virtual_server: Option<String>,
+    /// Why, for whoever finds the server like this
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Until when: 90s, 1m30s, 2h, or seconds
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
+    pub duration: Option<Duration>,
+}
+
+/// The process has nothing to do but to print this and exit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Early {
+    pub text: String,
+    /// Help and version exit with `Done` and go to stdout; a wrong command line goes to stderr.
+    pub code: ExitCode,
+}
+
+impl Cli {
+    /// `arguments` begin with the program's name.
+    pub fn parse_arguments<I>(arguments: I) -> Result<Self, Early>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString> + Clone,
+    {
+        Self::try_parse_from(arguments).map_err(|error| {
+            let code = match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::Done,
+                _ => ExitCode::Usage,
+            };
+            Early { text: error.render().to_string(), code }
+        })
+    }
+
+    /// The daemon's configuration, and that of `check` and `plan` without a FILE of their own.
+    pub fn config_path(&self) -> &Path {
+        self.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG))
+    }
+
+    /// Where the daemon listens that a client command means: `--socket`, else what the file of
+    /// `-c` says, else the default. The file is not validated and may be broken: an operator
+    /// must be able to reach a daemon whose file was edited badly.
+    pub fn socket_path(&self) -> PathBuf {
+        self.socket
+            .clone()
+            .or_else(|| self.config.as_deref().and_then(control_socket_of))
+            .unwrap_or_else(|| PathBuf::from(DEFAULT_SOCKET))
+    }
+}
+
+impl Command {
+    /// What to send, for the commands that are one request as they stand. The others need files
+    /// read (`plan`) or no daemon at all.
+    pub fn request(&self) -> Option<Request> {
+        match self {
+            Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } => None,
+            Self::Reload => Some(Request::Reload),
+            Self::Status { name, json: _ } => Some(Request::Status { name: name.clone() }),
+            Self::Drain(on) => Some(on.request(Order::Drain)),
+            Self::Disable(on) => Some(on.request(Order::Disable)),
+            Self::Enable(on) => Some(on.request(Order::Enable)),
+            Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
+        }
+    }
+}
+
+/// What a client command prints of the daemon's reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// A success speaks on stdout, a failure on stderr; `--json` prints data as it came. Each ends
+/// with a line break unless it is empty.
+pub fn present(command: &Command, reply: &Reply) -> Printed {
+    let wants_json = matches!(command, Command::Status { json: true, .. });
+    let text = match &reply.data {
+        Some(data) if wants_json && reply.ok => data.get(),
+        _ => reply.text.as_str(),
+    };
+    let line = if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+    if reply.ok {
+        Printed { stdout: line, stderr: String::new() }
+    } else {
+        Printed { stdout: String::new(), stderr: line }
+    }
+}
+
+impl On {
+    fn request(&self, order: Order) -> Request {
+        Request::Order { order, on: self.note.subject(self.address) }
+    }
+}
+
+impl Note {
+    fn subject(&self, address: RealServerId) -> Subject {
+        Subject {
+            address,
+            virtual_server: self.virtual_server.clone(),
+            reason: self.reason.clone(),
+            duration: self.duration,
+        }
+    }
+}
+
+fn control_socket_of(config: &Path) -> Option<PathBuf> {
+    use std::io::Read;
+    let mut text = String::new();
+    std::fs::File::open(config).ok()?.take(MAX_CONFIG).read_to_string(&mut text).ok()?;
+    let table: toml::Table = text.parse().ok()?;
+    let path = table.get("daemon")?.get("control_socket")?.as_str()?;
+    (!path.is_empty()).then(|| PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod tests;

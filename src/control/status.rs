@@ -1,0 +1,258 @@
+//! `lvsd status`: the engine's snapshot as JSON for programs and as a table for people.
+//!
+//! The JSON's keys are a contract, in this order: keys may be added, never removed.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use super::protocol::{Reply, VERSION};
+use crate::engine::model::{Mode, RealServerId};
+use crate::engine::snapshot::{
+    CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, SorryServerStatus,
+    VirtualServerStatus,
+};
+use crate::engine::time::Time;
+
+mod table;
+pub use table::table;
+
+/// The answer to a status request: table and JSON. `daemon` is the daemon's name. `only` limits
+/// it to one virtual server; naming one that does not exist is a failure.
+pub fn reply(snapshot: &Snapshot, daemon: &str, only: Option<&str>, now: Time) -> Reply {
+    let chosen: Vec<&VirtualServerStatus> =
+        snapshot.virtual_servers.iter().filter(|vs| only.is_none_or(|name| vs.name == name)).collect();
+    if let (Some(name), true) = (only, chosen.is_empty()) {
+        return Reply::failed(format!("there is no virtual server {name:?}"));
+    }
+    let json = Status {
+        broken_checks: snapshot.broken_checks,
+        ..Status::new(&chosen, snapshot.kernel, daemon, now)
+    };
+    Reply::done(table(&chosen, now))
+        .with_data(&json)
+        .unwrap_or_else(|error| Reply::failed(format!("writing the status as JSON: {error}")))
+}
+
+/// The document of `lvsd status --json`.
+#[derive(Debug, Serialize)]
+pub struct Status<'a> {
+    version: u32,
+    name: &'a str,
+    virtual_servers: Vec<VirtualServer<'a>>,
+    kernel: Kernel,
+    broken_checks: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Kernel {
+    operations: u64,
+    failures: u64,
+    drift: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct VirtualServer<'a> {
+    name: &'a str,
+    services: Vec<String>,
+    scheduler: &'a str,
+    quorum: Quorum,
+    sorry_server: Option<SorryServer>,
+    real_servers: Vec<RealServer<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Quorum {
+    up: bool,
+    weight: u64,
+    threshold: u64,
+    quorum: u32,
+    hysteresis: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct SorryServer {
+    #[serde(serialize_with = "shown")]
+    address: RealServerId,
+    active: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct RealServer<'a> {
+    #[serde(serialize_with = "shown")]
+    address: RealServerId,
+    alive: bool,
+    weight: u32,
+    effective_weight: u32,
+    installed: bool,
+    #[serde(rename = "override")]
+    override_: Option<Override<'a>>,
+    connections: Connections,
+    checks: Vec<Check<'a>>,
+}
+
+/// An order and a weight can stand at the same time, each with its own note.
+#[derive(Debug, Serialize)]
+struct Override<'a> {
+    order: Option<&'static str>,
+    weight: Option<u32>,
+    /// Of the order if there is one, else of the weight.
+    #[serde(flatten)]
+    note: Note<'a>,
+    /// Only if both stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight_note: Option<Note<'a>>,
+}
+
+/// Times are relative: the clock behind them means nothing outside this machine.
+#[derive(Debug, Serialize)]
+struct Note<'a> {
+    by: &'a str,
+    reason: Option<&'a str>,
+    age_ms: u64,
+    left_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Connections {
+    active: u64,
+    inactive: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Check<'a> {
+    kind: &'static str,
+    mode: &'static str,
+    up: bool,
+    has_run: bool,
+    failures: u32,
+    last: Option<Last<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Last<'a> {
+    ok: bool,
+    detail: &'a str,
+    latency_us: u64,
+    age_ms: u64,
+}
+
+impl<'a> Status<'a> {
+    pub fn new(
+        chosen: &[&'a VirtualServerStatus],
+        kernel: KernelCounters,
+        daemon: &'a str,
+        now: Time,
+    ) -> Self {
+        let virtual_servers = chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect();
+        let KernelCounters { operations, failures, drift } = kernel;
+        let kernel = Kernel { operations, failures, drift };
+        Self { version: VERSION, name: daemon, virtual_servers, kernel, broken_checks: 0 }
+    }
+}
+
+impl<'a> VirtualServer<'a> {
+    fn new(vs: &'a VirtualServerStatus, now: Time) -> Self {
+        let q = vs.quorum;
+        Self {
+            name: &vs.name,
+            services: vs.services.iter().map(ToString::to_string).collect(),
+            scheduler: &vs.scheduler,
+            quorum: Quorum {
+                up: q.up,
+                weight: q.weight,
+                threshold: q.threshold,
+                quorum: q.quorum,
+                hysteresis: q.hysteresis,
+            },
+            sorry_server: vs
+                .sorry_server
+                .map(|SorryServerStatus { address, active }| SorryServer { address, active }),
+            real_servers: vs.real_servers.iter().map(|rs| RealServer::new(rs, now)).collect(),
+        }
+    }
+}
+
+impl<'a> RealServer<'a> {
+    fn new(rs: &'a RealServerStatus, now: Time) -> Self {
+        Self {
+            address: rs.address,
+            alive: rs.alive,
+            weight: rs.weight,
+            effective_weight: rs.effective_weight,
+            installed: rs.installed,
+            override_: Override::new(rs, now),
+            connections: Connections { active: rs.active_connections, inactive: rs.inactive_connections },
+            checks: rs.checks.iter().map(|check| Check::new(check, now)).collect(),
+        }
+    }
+}
+
+impl<'a> Override<'a> {
+    fn new(rs: &'a RealServerStatus, now: Time) -> Option<Self> {
+        let order = rs.order.as_ref();
+        let weight = rs.operator_weight.as_ref();
+        let of_weight = weight.map(|w| Note::new(&w.note, now));
+        let (note, weight_note) = match (order, of_weight) {
+            (Some(order), of_weight) => (Note::new(&order.note, now), of_weight),
+            (None, Some(of_weight)) => (of_weight, None),
+            (None, None) => return None,
+        };
+        Some(Self {
+            order: order.map(|o| order_name(o.order)),
+            weight: weight.map(|w| w.weight),
+            note,
+            weight_note,
+        })
+    }
+}
+
+impl<'a> Note<'a> {
+    fn new(note: &'a OrderNote, now: Time) -> Self {
+        Self {
+            by: &note.by,
+            reason: note.reason.as_deref(),
+            age_ms: millis(now.since(note.since)),
+            left_ms: note.until.map(|until| millis(until.since(now))),
+        }
+    }
+}
+
+impl<'a> Check<'a> {
+    fn new(check: &'a CheckStatus, now: Time) -> Self {
+        Self {
+            kind: check.kind,
+            mode: match check.mode {
+                Mode::Enforce => "enforce",
+                Mode::Observe => "observe",
+            },
+            up: check.up,
+            has_run: check.has_run,
+            failures: check.failures,
+            last: check.last.as_ref().map(|last| Last {
+                ok: last.ok,
+                detail: &last.detail,
+                latency_us: u64::try_from(last.latency.as_micros()).unwrap_or(u64::MAX),
+                age_ms: millis(now.since(last.at)),
+            }),
+        }
+    }
+}
+
+fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Drain => "drain",
+        Order::Disable => "disable",
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn shown<S: Serializer>(id: &RealServerId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+#[cfg(test)]
+mod tests;

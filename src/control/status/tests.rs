@@ -1,0 +1,171 @@
+//! The document and the table of one pool in which everything that can be shown is.
+
+use std::net::IpAddr;
+
+use super::*;
+use crate::control::protocol::parse_address;
+use crate::engine::model::Protocol;
+use crate::engine::snapshot::{
+    KernelCounters, LastResult, OperatorWeight, Override as OrderStatus, QuorumStatus,
+};
+use crate::engine::table::ServiceId;
+
+fn at(seconds: u64) -> Time {
+    Time::from_nanos(seconds * 1_000_000_000)
+}
+
+fn check(up: bool, failures: u32, last: Option<(&str, u64)>) -> CheckStatus {
+    CheckStatus {
+        kind: "http",
+        mode: Mode::Enforce,
+        up,
+        has_run: last.is_some(),
+        failures,
+        last: last.map(|(detail, second)| LastResult {
+            ok: up,
+            detail: detail.to_owned(),
+            latency: Duration::from_micros(1234),
+            at: at(second),
+        }),
+    }
+}
+
+fn real_server(address: &str, checks: Vec<CheckStatus>) -> RealServerStatus {
+    RealServerStatus {
+        address: parse_address(address).unwrap(),
+        alive: checks.iter().all(|check| check.up),
+        weight: 1,
+        effective_weight: 1,
+        destinations: Vec::new(),
+        installed: true,
+        active_connections: 12,
+        inactive_connections: 3,
+        order: None,
+        operator_weight: None,
+        checks,
+    }
+}
+
+fn snapshot() -> Snapshot {
+    let note = |reason: Option<&str>, until| OrderNote {
+        by: "alice".into(),
+        reason: reason.map(ToOwned::to_owned),
+        since: at(700),
+        until,
+    };
+    let service = |address: &str| ServiceId::Address {
+        protocol: Protocol::Tcp,
+        address: address.parse::<IpAddr>().unwrap(),
+        port: 80,
+    };
+    let mut drained = real_server("198.51.100.12:80", vec![check(true, 0, Some(("HTTP 200", 999)))]);
+    drained.order =
+        Some(OrderStatus { order: Order::Drain, note: note(Some("kernel update"), Some(at(2800))) });
+    drained.operator_weight = Some(OperatorWeight { weight: 7, note: note(None, None) });
+    drained.effective_weight = 0;
+    let mut heavy = real_server("[2001:db8:1::11]:80", vec![]);
+    heavy.operator_weight = Some(OperatorWeight { weight: 2_147_483_647, note: note(None, None) });
+    heavy.effective_weight = 2_147_483_647;
+    let mut dead = real_server(
+        "198.51.100.13:80",
+        vec![check(false, 3, Some(("status: 503, wanted 200-299\u{1b}[31m", 998))), check(false, 0, None)],
+    );
+    dead.installed = false;
+    let mut observed =
+        real_server("198.51.100.14:80", vec![check(true, 1, Some(("connect: timed out", 990)))]);
+    observed.checks[0].mode = Mode::Observe;
+    observed.installed = false;
+    Snapshot {
+        kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
+        broken_checks: 3,
+        virtual_servers: vec![
+            VirtualServerStatus {
+                name: "web".into(),
+                services: vec![service("192.0.2.10"), service("2001:db8::10")],
+                scheduler: "wrr".into(),
+                quorum: QuorumStatus { up: false, weight: 1, threshold: 3, quorum: 2, hysteresis: 1 },
+                sorry_server: Some(SorryServerStatus {
+                    address: parse_address("198.51.100.99").unwrap(),
+                    active: true,
+                }),
+                real_servers: vec![
+                    real_server("198.51.100.11:80", vec![check(true, 0, Some(("HTTP 200", 999)))]),
+                    drained,
+                    dead,
+                    observed,
+                    heavy,
+                ],
+            },
+            VirtualServerStatus {
+                name: "empty".into(),
+                services: vec![service("192.0.2.11")],
+                scheduler: "rr".into(),
+                quorum: QuorumStatus { up: true, weight: 0, threshold: 0, quorum: 1, hysteresis: 1 },
+                sorry_server: None,
+                real_servers: vec![],
+            },
+        ],
+    }
+}
+
+#[test]
+fn json_has_the_documented_keys_in_the_documented_order() {
+    let mut snapshot = snapshot();
+    snapshot.virtual_servers[0].real_servers.truncate(2);
+    let reply = reply(&snapshot, "lvs1", None, at(1000));
+    assert_eq!(
+        reply.data.unwrap().get(),
+        concat!(
+            r#"{"version":1,"name":"lvs1","virtual_servers":[{"name":"web","#,
+            r#""services":["tcp 192.0.2.10:80","tcp [2001:db8::10]:80"],"scheduler":"wrr","#,
+            r#""quorum":{"up":false,"weight":1,"threshold":3,"quorum":2,"hysteresis":1},"#,
+            r#""sorry_server":{"address":"198.51.100.99","active":true},"real_servers":["#,
+            r#"{"address":"198.51.100.11:80","alive":true,"weight":1,"effective_weight":1,"installed":true,"#,
+            r#""override":null,"connections":{"active":12,"inactive":3},"checks":[{"kind":"http","#,
+            r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
+            r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]},"#,
+            r#"{"address":"198.51.100.12:80","alive":true,"weight":1,"effective_weight":0,"installed":true,"#,
+            r#""override":{"order":"drain","weight":7,"by":"alice","reason":"kernel update","age_ms":300000,"#,
+            r#""left_ms":1800000,"weight_note":{"by":"alice","reason":null,"age_ms":300000,"left_ms":null}},"#,
+            r#""connections":{"active":12,"inactive":3},"checks":[{"kind":"http","#,
+            r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
+            r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]}]},"#,
+            r#"{"name":"empty","services":["tcp 192.0.2.11:80"],"scheduler":"rr","#,
+            r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1},"#,
+            r#""sorry_server":null,"real_servers":[]}],"#,
+            r#""kernel":{"operations":7,"failures":1,"drift":2},"broken_checks":3}"#,
+        )
+    );
+}
+
+#[test]
+fn a_check_that_never_ran_has_no_last_and_a_weight_alone_no_order() {
+    let snapshot = snapshot();
+    let json =
+        serde_json::to_value(Status::new(&[&snapshot.virtual_servers[0]], snapshot.kernel, "lvs1", at(1000)))
+            .unwrap();
+    let servers = &json["virtual_servers"][0]["real_servers"];
+    assert!(servers[2]["checks"][1]["last"].is_null());
+    assert_eq!(servers[4]["override"]["order"], serde_json::Value::Null);
+    assert_eq!(servers[4]["override"]["weight"], 2_147_483_647);
+    assert_eq!(servers[4]["override"]["by"], "alice");
+}
+
+#[test]
+fn the_table_shows_what_is_not_as_configured() {
+    let text = reply(&snapshot(), "lvs1", None, at(1000)).text;
+    insta::assert_snapshot!(text);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn one_virtual_server_can_be_named() {
+    let one = reply(&snapshot(), "lvs1", Some("empty"), at(1000));
+    let json: serde_json::Value = serde_json::from_str(one.data.unwrap().get()).unwrap();
+    assert_eq!(json["virtual_servers"].as_array().unwrap().len(), 1);
+    assert_eq!(json["virtual_servers"][0]["name"], "empty");
+    let none = reply(&snapshot(), "lvs1", Some("mail"), at(1000));
+    assert_eq!((none.ok, none.text.as_str()), (false, "there is no virtual server \"mail\""));
+    assert_eq!(reply(&Snapshot::default(), "lvs1", None, at(0)).text, "no virtual servers");
+}

@@ -1,0 +1,257 @@
+//! Events of the engine as log lines and notifications: one line for each change of state, at the
+//! level an operator would choose; failed tries at debug; repeats counted, not printed.
+
+use std::net::SocketAddr;
+
+use tracing::{debug, error, info, warn};
+
+use crate::engine::model::{self, Argv, Check, Fault, Phase, RealServerId};
+use crate::engine::{
+    Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
+};
+use crate::notify::{self, Dispatcher, EventKind, Notification};
+use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
+
+/// Objects whose repeats are counted at most.
+const REPEATS: usize = 10_000;
+
+#[derive(Debug)]
+pub(super) struct Announcer {
+    /// The daemon's name.
+    pub(super) name: String,
+    /// Runs of checks that ended in a panic.
+    pub(super) broken_checks: u64,
+    notifications: Dispatcher,
+    /// By virtual server, real server and what it was.
+    local_errors: Repeats<(String, String, String)>,
+}
+
+impl Announcer {
+    pub(super) fn new(name: String, notifications: Dispatcher) -> Self {
+        Self { name, broken_checks: 0, notifications, local_errors: Repeats::new(HOURLY, REPEATS) }
+    }
+
+    pub(super) fn announce(&mut self, event: Event, now: Time) {
+        match event {
+            Event::RealServer { of, alive, news, cause } => self.real_server(&of, alive, news, &cause),
+            Event::Weight { of, from, to, cause } => {
+                let Names { virtual_server, real_server } = Names::of(&of);
+                let reason = reason(&cause);
+                info!(
+                    virtual_server,
+                    real_server, reason, "{real_server} in {virtual_server}: weight {from} → {to}"
+                );
+            }
+            Event::Quorum { virtual_server, quorum } => self.quorum(&virtual_server, &quorum),
+            Event::Failure { of, check, transition: _, fault } if fault.phase == Phase::Internal => {
+                self.broken_checks += 1;
+                let Names { virtual_server, real_server } = Names::of(&of);
+                let kind = check.probe.kind.name();
+                error!(
+                    virtual_server,
+                    real_server,
+                    check = kind,
+                    "{real_server} in {virtual_server}: the {kind} check itself broke: {fault}"
+                );
+            }
+            Event::Failure { of, check, transition, fault } => {
+                let Names { virtual_server, real_server } = Names::of(&of);
+                let (kind, tries) = (check.probe.kind.name(), check.timing.retry.saturating_add(1));
+                debug!(
+                    virtual_server,
+                    real_server,
+                    check = kind,
+                    phase = fault.phase.name(),
+                    "{real_server} in {virtual_server}: {kind} check failed, try {} of {tries}: {fault}",
+                    transition.retries.min(tries),
+                );
+            }
+            Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
+            Event::Order { of, change, note } => {
+                let Names { virtual_server, real_server } = Names::of(&of);
+                let order = order_name(change);
+                let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
+                info!(
+                    virtual_server,
+                    real_server, by, "{real_server} in {virtual_server}: {order} by {by} ({why})"
+                );
+            }
+        }
+    }
+
+    fn real_server(&mut self, of: &Server, alive: bool, news: News, cause: &Cause) {
+        let Names { virtual_server, real_server } = Names::of(of);
+        let (reason, check) = (reason(cause), check_name(cause));
+        let word = match (alive, news) {
+            (true, News::Changed) => "up",
+            (true, News::First) => "up at its first check",
+            (false, News::Changed) => "down",
+            (false, News::First) => "down at its first check",
+        };
+        if alive {
+            info!(
+                virtual_server,
+                real_server,
+                check,
+                state = "up",
+                reason,
+                "{real_server} in {virtual_server}: {word}: {reason}"
+            );
+        } else {
+            warn!(
+                virtual_server,
+                real_server,
+                check,
+                state = "down",
+                reason,
+                "{real_server} in {virtual_server}: {word}: {reason}"
+            );
+        }
+        self.notify_server(&of.virtual_server, &of.real_server, alive, Some(reason));
+    }
+
+    fn quorum(&self, of: &model::VirtualServer, quorum: &QuorumEvent) {
+        let virtual_server = of.name.as_str();
+        let sorry = match quorum.sorry_action {
+            SorryAction::None => "",
+            SorryAction::Install => ", the sorry server takes over",
+            SorryAction::Remove => ", the sorry server steps back",
+        };
+        let (weight, threshold) = (quorum.weight, quorum.threshold);
+        match quorum.kind {
+            QuorumKind::NoChange => {}
+            QuorumKind::Gained => {
+                info!(
+                    virtual_server,
+                    quorum = "up",
+                    "{virtual_server}: quorum gained, weight {weight} of {threshold}{sorry}"
+                );
+                self.notify_quorum(of, true);
+            }
+            QuorumKind::Lost => {
+                warn!(
+                    virtual_server,
+                    quorum = "down",
+                    "{virtual_server}: quorum lost, weight {weight} of {threshold}{sorry}"
+                );
+                self.notify_quorum(of, false);
+            }
+        }
+    }
+
+    fn local_error(&mut self, of: &Server, check: &Check, fault: &Fault, now: Time) {
+        let Names { virtual_server, real_server } = Names::of(of);
+        let kind = check.probe.kind.name();
+        let key = (virtual_server.to_owned(), real_server.clone(), fault.to_string());
+        let before = match self.local_errors.observe(key, now) {
+            Repeat::Tell { unsaid: 0 } => String::new(),
+            Repeat::Tell { unsaid } => format!(" ({unsaid} times more since it was last said)"),
+            Repeat::Count => return,
+        };
+        warn!(
+            virtual_server,
+            real_server,
+            check = kind,
+            "{real_server} in {virtual_server}: {kind} check could not be run, its verdict stays: {fault}{before}",
+        );
+    }
+
+    /// With `omega` the down notifications run at stop, for what is up then.
+    pub(super) fn announce_stop(&self, pool: &VirtualServer) {
+        for server in pool.real_servers().iter().filter(|s| s.is_alive()) {
+            self.notify_server(pool.config(), server.config(), false, None);
+        }
+        if pool.is_quorum_up() {
+            self.notify_quorum(pool.config(), false);
+        }
+    }
+
+    fn notify_server(
+        &self,
+        pool: &model::VirtualServer,
+        server: &model::RealServer,
+        alive: bool,
+        reason: Option<String>,
+    ) {
+        let (kind, script) = if alive {
+            (EventKind::RealServerUp, &server.notify_up)
+        } else {
+            (EventKind::RealServerDown, &server.notify_down)
+        };
+        self.notify(kind, script.as_ref(), &pool.name, Some(server.id), reason);
+    }
+
+    fn notify_quorum(&self, pool: &model::VirtualServer, up: bool) {
+        let (kind, script) = if up {
+            (EventKind::QuorumGained, &pool.quorum_up)
+        } else {
+            (EventKind::QuorumLost, &pool.quorum_down)
+        };
+        self.notify(kind, script.as_ref(), &pool.name, None, None);
+    }
+
+    /// Scripts of one object, a virtual server or a real server in one, run one after the other.
+    fn notify(
+        &self,
+        kind: EventKind,
+        script: Option<&Argv>,
+        virtual_server: &str,
+        real_server: Option<RealServerId>,
+        reason: Option<String>,
+    ) {
+        let Some(argv) = script.cloned() else { return };
+        let object =
+            real_server.map_or_else(|| virtual_server.to_owned(), |id| format!("{virtual_server} {id}"));
+        let (daemon, virtual_server) = (self.name.clone(), virtual_server.to_owned());
+        let event = notify::Event { kind, daemon, virtual_server, real_server, reason };
+        self.notifications.dispatch(Notification { object, argv, event });
+    }
+
+    pub(super) fn into_notifications(self) -> Dispatcher {
+        self.notifications
+    }
+}
+
+struct Names<'a> {
+    virtual_server: &'a str,
+    real_server: String,
+}
+
+impl<'a> Names<'a> {
+    fn of(server: &'a Server) -> Self {
+        Self {
+            virtual_server: server.virtual_server.name.as_str(),
+            real_server: server.real_server.id.to_string(),
+        }
+    }
+}
+
+fn reason(cause: &Cause) -> String {
+    match cause {
+        Cause::Check { kind, detail } => format!("{kind} check: {detail}"),
+        Cause::Operator => "by the operator's order".to_owned(),
+        Cause::Reload => "by the reload".to_owned(),
+    }
+}
+
+fn check_name(cause: &Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Check { kind, .. } => Some(kind),
+        Cause::Operator | Cause::Reload => None,
+    }
+}
+
+fn order_name(change: OrderChange) -> String {
+    match change {
+        OrderChange::Drain => "drained".to_owned(),
+        OrderChange::Disable => "disabled".to_owned(),
+        OrderChange::Enable => "enabled".to_owned(),
+        OrderChange::Weight(weight) => format!("weight set to {weight}"),
+        OrderChange::WeightAuto => "weight back to the configured one".to_owned(),
+    }
+}
+
+/// For logs: where a listener listens.
+pub(super) fn listening(what: &str, address: SocketAddr) {
+    info!("{what} on http://{address}");
+}

@@ -1,0 +1,181 @@
+//! Wanted and applied, side by side: what the engine wants in the table, what was last seen or
+//! written there, and so what is left to do. Pure; [`super::writer`] does the I/O.
+//!
+//! A service whose write failed stays unsettled until a dump and a plan say that nothing is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::engine::model::Drift;
+use crate::engine::table::{Service, ServiceId, Table};
+use crate::ipvs::{Operation, plan_services};
+
+/// A change of what is wanted: the service's new entry, or that it is to go.
+pub(in crate::runtime) type Change = (ServiceId, Option<Arc<Service>>);
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    wanted: Table,
+    /// As seen by the last dump, brought forward by every write since.
+    observed: Table,
+    owned: BTreeSet<ServiceId>,
+    /// Services whose entry may differ from what is wanted.
+    unsettled: BTreeSet<ServiceId>,
+    /// Those of them that wait for their next try; one that cannot be written never holds up the others.
+    held: BTreeSet<ServiceId>,
+    /// When each service was last written, in [`Stamp`]s: a dump that began before says nothing of it.
+    written: BTreeMap<ServiceId, Stamp>,
+    stamp: Stamp,
+}
+
+/// Counts writes, so that a dump can be told to be older than one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stamp(u64);
+
+/// What a dump showed to be other than it was left.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::runtime) struct Drifted {
+    /// What would put it right, service by service.
+    pub(in crate::runtime) repairs: Vec<Operation>,
+}
+
+impl Ledger {
+    pub(super) fn new(observed: Table, owned: BTreeSet<ServiceId>) -> Self {
+        // Services of an earlier run go unless they are wanted: that is for the first plan to find out.
+        Self { unsettled: owned.clone(), observed, owned, ..Self::default() }
+    }
+
+    pub(super) fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// The newest wish for each service replaces the one before.
+    pub(super) fn want(&mut self, changes: impl IntoIterator<Item = Change>) {
+        for (id, service) in changes {
+            self.owned.insert(id);
+            self.unsettled.insert(id);
+            self.held.remove(&id);
+            match service {
+                Some(service) => self.wanted.services.insert(id, service),
+                None => self.wanted.services.remove(&id),
+            };
+        }
+    }
+
+    /// Wants nothing any more: all that is owned is to go.
+    pub(super) fn want_nothing(&mut self) {
+        self.wanted = Table::default();
+        self.unsettled = self.owned.clone();
+        self.held.clear();
+    }
+
+    /// What is left to do, but for the services that are held back after a failure.
+    pub(super) fn plan(&self) -> Vec<Operation> {
+        let free = self.unsettled.iter().filter(|id| !self.held.contains(id));
+        plan_services(&self.observed, &self.wanted, &self.owned, free)
+    }
+
+    /// Tries again what was held back.
+    pub(super) fn release(&mut self) {
+        self.held.clear();
+    }
+
+    /// An operation was carried out.
+    pub(super) fn applied(&mut self, operation: &Operation) {
+        self.stamp = Stamp(self.stamp.0 + 1);
+        self.written.insert(*operation.service(), self.stamp);
+        bring_forward(&mut self.observed, operation);
+    }
+
+    /// An operation was refused, or may or may not have been carried out: its service waits.
+    pub(super) fn failed(&mut self, operation: &Operation) {
+        self.stamp = Stamp(self.stamp.0 + 1);
+        self.written.insert(*operation.service(), self.stamp);
+        self.held.insert(*operation.service());
+    }
+
+    /// The plan has been carried out but for what was held back: what is equal now needs no further
+    /// look.
+    pub(super) fn settle(&mut self) {
+        for id in std::mem::replace(&mut self.unsettled, self.held.clone()) {
+            if self.held.contains(&id) {
+                continue;
+            }
+            match (self.wanted.services.get(&id), self.observed.services.get_mut(&id)) {
+                // One entry instead of two equal ones: comparing them again costs nothing.
+                (Some(wanted), Some(observed)) if wanted == observed => *observed = Arc::clone(wanted),
+                (Some(_), _) | (None, Some(_)) => {}
+                (None, None) => {
+                    self.owned.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// Takes over what a dump saw that began at `began`. Of services written since then it says
+    /// nothing; of our settled ones it tells drift.
+    pub(super) fn observe(&mut self, seen: &Table, began: Stamp, drift: Drift) -> Drifted {
+        let mut drifted = BTreeSet::new();
+        let ids: BTreeSet<ServiceId> =
+            seen.services.keys().chain(self.observed.services.keys()).copied().collect();
+        for id in ids {
+            if self.written.get(&id).is_some_and(|at| *at > began) {
+                continue;
+            }
+            let (before, now) = (self.observed.services.get(&id), seen.services.get(&id));
+            if before == now {
+                continue;
+            }
+            match now {
+                Some(service) => self.observed.services.insert(id, Arc::clone(service)),
+                None => self.observed.services.remove(&id),
+            };
+            if self.owned.contains(&id) && !self.unsettled.contains(&id) {
+                drifted.insert(id);
+            }
+        }
+        self.written.retain(|_, at| *at > began);
+        let repairs = plan_services(&self.observed, &self.wanted, &self.owned, drifted.iter());
+        if drift == Drift::Repair {
+            self.unsettled.extend(drifted);
+        }
+        Drifted { repairs }
+    }
+
+    pub(super) fn observed(&self) -> &Table {
+        &self.observed
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.unsettled.is_empty()
+    }
+}
+
+/// What the table holds after `operation`, if the kernel did what it was asked.
+fn bring_forward(table: &mut Table, operation: &Operation) {
+    match operation {
+        Operation::AddService { service, attributes } => {
+            let new = Service { attributes: attributes.clone(), destinations: BTreeMap::new() };
+            table.services.insert(*service, Arc::new(new));
+        }
+        Operation::EditService { service, attributes } => {
+            if let Some(entry) = table.services.get_mut(service) {
+                Arc::make_mut(entry).attributes = attributes.clone();
+            }
+        }
+        Operation::RemoveService { service } => {
+            table.services.remove(service);
+        }
+        Operation::AddDestination { service, destination, record }
+        | Operation::EditDestination { service, destination, record } => {
+            if let Some(entry) = table.services.get_mut(service) {
+                Arc::make_mut(entry).destinations.insert(*destination, *record);
+            }
+        }
+        Operation::RemoveDestination { service, destination } => {
+            if let Some(entry) = table.services.get_mut(service) {
+                Arc::make_mut(entry).destinations.remove(destination);
+            }
+        }
+    }
+}

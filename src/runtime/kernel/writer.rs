@@ -1,0 +1,254 @@
+//! The thread that writes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::backoff::Backoff;
+use super::ledger::{Ledger, Stamp};
+use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
+use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
+use crate::engine::table::{Counters, DestinationId, ServiceId};
+use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
+
+/// Operations between two looks at the inbox: some tens of milliseconds at the worst.
+const CHUNK: usize = 512;
+
+pub(super) struct WritingThread {
+    kernel: Box<dyn Kernel>,
+    ledger: Ledger,
+    shared: Arc<Shared>,
+    reports: mpsc::Sender<Report>,
+    counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    drift: Drift,
+    /// What the kernel was last told to be set to, and whether that is still to be done.
+    settings: Settings,
+    unset: bool,
+    sync: Option<Sync>,
+    backoff: Backoff,
+    /// When to look and try again after failures.
+    retry_at: Option<Instant>,
+    /// A dump failed: the next good one is news.
+    blind: bool,
+    reported: Ticket,
+}
+
+impl WritingThread {
+    pub(super) fn new(
+        kernel: Box<dyn Kernel>,
+        beginning: Beginning,
+        shared: Arc<Shared>,
+        reports: mpsc::Sender<Report>,
+    ) -> Self {
+        let Beginning { observed, owned, drift, drift_interval: _ } = beginning;
+        Self {
+            kernel,
+            ledger: Ledger::new(observed.table, owned),
+            shared,
+            reports,
+            counters: Arc::new(observed.counters),
+            drift,
+            settings: Settings::default(),
+            unset: false,
+            sync: None,
+            backoff: Backoff::new(),
+            retry_at: None,
+            blind: false,
+            reported: Ticket::default(),
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let inbox = self.wait();
+            let ticket = inbox.ticket;
+            let stop = self.take_in(inbox);
+            if self.retry_at.is_some_and(|at| at <= Instant::now()) {
+                self.retry_at = None;
+                self.ask_for_dump();
+            }
+            if self.unset {
+                self.apply_settings();
+            }
+            self.write(ticket);
+            if let Some(stop) = stop {
+                self.end(stop, ticket);
+                return;
+            }
+        }
+    }
+
+    /// Until there is news, or it is time to try again.
+    fn wait(&self) -> Inbox {
+        let mut inbox = lock(&self.shared.inbox);
+        loop {
+            let left = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+            if !inbox.is_idle(self.reported) || left == Some(Duration::ZERO) {
+                let ticket = inbox.ticket;
+                return std::mem::replace(&mut *inbox, Inbox { ticket, ..Inbox::default() });
+            }
+            // An hour stands for ever: a spurious wake-up is harmless.
+            let limit = left.unwrap_or(Duration::from_secs(3600));
+            let (guard, _) =
+                self.shared.news.wait_timeout(inbox, limit).unwrap_or_else(PoisonError::into_inner);
+            inbox = guard;
+        }
+    }
+
+    fn take_in(&mut self, inbox: Inbox) -> Option<Stop> {
+        if let Some(drift) = inbox.drift {
+            self.drift = drift;
+        }
+        self.ledger.want(inbox.wants);
+        match inbox.dump {
+            Some((Ok(seen), began)) => self.observe(seen, began),
+            Some((Err(error), _)) => {
+                self.blind = true;
+                self.report(Report::Failed(error));
+            }
+            None => {}
+        }
+        if let Some(settings) = inbox.settings {
+            self.settings = settings;
+            self.unset = true;
+        }
+        for view in inbox.views {
+            let (table, counters) = (self.ledger.observed().clone(), Arc::clone(&self.counters));
+            // Nobody waits for it any more: nothing to do.
+            let _ = view.send(View { table, counters });
+        }
+        inbox.stop
+    }
+
+    /// The table as it is now: what was held back is planned anew from it.
+    fn observe(&mut self, seen: Observed, began: Stamp) {
+        if std::mem::take(&mut self.blind) {
+            // The module may have been loaded anew, with settings of its own.
+            self.unset = true;
+            self.report(Report::Recovered);
+        }
+        let drifted = self.ledger.observe(&seen.table, began, self.drift);
+        self.ledger.release();
+        self.counters = Arc::new(seen.counters);
+        if !drifted.repairs.is_empty() && self.drift != Drift::Off {
+            self.report(Report::Drifted(drifted));
+        }
+    }
+
+    /// Plans and writes until nothing is left but what failed.
+    fn write(&mut self, ticket: Ticket) {
+        let mut failed: Vec<OperationError> = Vec::new();
+        let mut count = 0;
+        let mut plan = self.ledger.plan();
+        while !plan.is_empty() {
+            let rest = plan.split_off(plan.len().min(CHUNK));
+            count += plan.len();
+            let answered = self.write_chunk(&plan, &mut failed);
+            plan = rest;
+            if !answered {
+                plan.iter().for_each(|operation| self.ledger.failed(operation));
+                plan.clear();
+            } else if !plan.is_empty() && self.take_newer_wishes() {
+                plan = self.ledger.plan();
+            }
+        }
+        self.ledger.settle();
+        lock(&self.shared.look).stamp = self.ledger.stamp();
+        if !failed.is_empty() {
+            self.recover();
+        } else if self.ledger.is_settled() && !self.unset {
+            self.backoff.reset();
+            self.retry_at = None;
+        }
+        if count > 0 || ticket > self.reported {
+            self.reported = ticket;
+            self.report(Report::Written { ticket, operations: count, failed });
+        }
+    }
+
+    /// False if the kernel answered nothing at all: there is no point in asking on.
+    fn write_chunk(&mut self, chunk: &[Operation], failed: &mut Vec<OperationError>) -> bool {
+        let before = failed.len();
+        for (operation, result) in chunk.iter().zip(self.kernel.apply(chunk)) {
+            match result {
+                Ok(()) => self.ledger.applied(operation),
+                Err(error) => {
+                    self.ledger.failed(operation);
+                    failed.push(error);
+                }
+            }
+        }
+        let new = failed.get(before..).unwrap_or_default();
+        new.len() < chunk.len() || new.iter().any(|error| error.errno().is_some())
+    }
+
+    fn take_newer_wishes(&mut self) -> bool {
+        let wants = std::mem::take(&mut lock(&self.shared.inbox).wants);
+        let any = !wants.is_empty();
+        self.ledger.want(wants);
+        any
+    }
+
+    /// Only a dump tells what the table is now: at once after the first failure, then with back-off.
+    fn recover(&mut self) {
+        let delay = self.backoff.next();
+        if self.backoff.is_first() {
+            self.ask_for_dump();
+        }
+        self.retry_at = Some(Instant::now() + delay);
+    }
+
+    fn ask_for_dump(&self) {
+        lock(&self.shared.look).wanted = true;
+        self.shared.asked.notify_one();
+    }
+
+    /// What fails here is tried again with what failed in the table.
+    fn apply_settings(&mut self) {
+        let timeouts = self.settings.timeouts;
+        let set = if timeouts == Timeouts::default() { Ok(()) } else { self.kernel.set_timeouts(&timeouts) };
+        match set.and_then(|()| self.apply_sync()) {
+            Ok(()) => self.unset = false,
+            Err(error) => {
+                self.report(Report::Failed(error));
+                self.retry_at = Some(Instant::now() + self.backoff.next());
+            }
+        }
+    }
+
+    /// Sync daemons that we did not start are left alone, unless the configuration wants its own.
+    fn apply_sync(&mut self) -> Result<(), RequestError> {
+        let wanted = self.settings.sync.clone();
+        if wanted.is_none() && self.sync.is_none() {
+            return Ok(());
+        }
+        let running = self.kernel.sync_daemons()?;
+        if wanted.as_ref().is_none_or(|wanted| !sync_is_running(wanted, &running)) {
+            self.kernel.stop_sync(SyncRole::Both)?;
+            self.sync = None;
+            if let Some(wanted) = &wanted {
+                self.kernel.start_sync(wanted)?;
+            }
+        }
+        self.sync = wanted;
+        Ok(())
+    }
+
+    fn end(mut self, stop: Stop, ticket: Ticket) {
+        if let Stop::Withdraw(timeouts) = stop {
+            self.ledger.want_nothing();
+            self.write(ticket);
+            self.settings = Settings { timeouts, sync: None };
+            self.apply_settings();
+        }
+        lock(&self.shared.look).stop = true;
+        self.shared.asked.notify_one();
+    }
+
+    fn report(&self, report: Report) {
+        // The supervisor is gone only when the process ends.
+        let _ = self.reports.blocking_send(report);
+    }
+}

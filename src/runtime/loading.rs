@@ -1,0 +1,52 @@
+//! Reading and validating a configuration, away from the supervisor's thread.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::probes::PreparedKinds;
+use crate::config::{self, Diagnostics, Palette, Sources};
+use crate::engine::model::Config;
+
+/// A configuration that can come into force.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) config: Arc<Config>,
+    pub(super) warnings: Diagnostics,
+    pub(super) kinds: PreparedKinds,
+}
+
+/// Why a configuration cannot come into force.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Mistakes(Diagnostics),
+    Unprepared(crate::checks::PrepareError),
+    /// The loader itself broke.
+    Broken(String),
+}
+
+impl Refusal {
+    /// One line for each mistake, with its place.
+    pub(super) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Mistakes(diagnostics) => diagnostics.lines(),
+            Self::Unprepared(error) => vec![error.to_string()],
+            Self::Broken(reason) => vec![format!("reading the configuration broke off: {reason}")],
+        }
+    }
+
+    /// For people: with source lines and carets.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Mistakes(diagnostics) => diagnostics.render(Palette::Plain),
+            Self::Unprepared(_) | Self::Broken(_) => self.lines().join("\n"),
+        }
+    }
+}
+
+/// Reads the file once, with everything that it includes.
+pub(super) fn load(path: &Path) -> Result<Ready, Refusal> {
+    let sources = Sources::read(path).map_err(Refusal::Mistakes)?;
+    let loaded = config::load(&sources).map_err(Refusal::Mistakes)?;
+    let kinds = PreparedKinds::new(&loaded.config).map_err(Refusal::Unprepared)?;
+    Ok(Ready { config: Arc::new(loaded.config), warnings: loaded.warnings, kinds })
+}

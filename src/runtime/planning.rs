@@ -1,0 +1,80 @@
+//! `lvsd plan`: what a reload would do, worked out from sources that the client read. Lowered away from
+//! this thread, one at a time; the engine only compares.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::loading::Refusal;
+use super::supervisor::{Answer, Supervisor};
+use crate::config::{self, Sources};
+use crate::control::{ExitCode, Reply};
+use crate::engine::model::Config;
+use crate::engine::reload::Plan;
+
+type Lowered = Result<Arc<Config>, String>;
+
+#[derive(Debug, Default)]
+pub(super) struct Planning(Option<(JoinHandle<Lowered>, Answer)>);
+
+/// A configuration that has been lowered, or why it cannot be.
+#[derive(Debug)]
+pub(super) struct Planned {
+    result: Lowered,
+    answer: Answer,
+}
+
+impl Planning {
+    /// Gives the answer back if another plan is being made.
+    pub(super) fn try_begin(&mut self, sources: Value, answer: Answer) -> Result<(), Answer> {
+        if self.0.is_some() {
+            return Err(answer);
+        }
+        self.0 = Some((tokio::task::spawn_blocking(move || lower(sources)), answer));
+        Ok(())
+    }
+
+    /// What is being lowered, when it has been.
+    pub(super) async fn planned(&mut self) -> Planned {
+        let result = match &mut self.0 {
+            Some((task, _)) => task.await.unwrap_or_else(|e| Err(format!("reading the sources: {e}"))),
+            None => std::future::pending().await,
+        };
+        match self.0.take() {
+            Some((_, answer)) => Planned { result, answer },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Supervisor {
+    pub(super) fn handle_planned(&self, planned: Planned) {
+        let reply = match planned.result {
+            Ok(config) => describe(&self.engine.plan_reload(&config)),
+            Err(refusal) => Reply::new(ExitCode::Configuration, refusal),
+        };
+        // A client that went away wants no answer.
+        let _ = planned.answer.send(reply);
+    }
+}
+
+fn lower(sources: Value) -> Lowered {
+    let sources: Sources =
+        serde_json::from_value(sources).map_err(|e| format!("the sources are not understood: {e}"))?;
+    config::load(&sources)
+        .map(|loaded| Arc::new(loaded.config))
+        .map_err(|mistakes| Refusal::Mistakes(mistakes).text())
+}
+
+fn describe(plan: &Plan) -> Reply {
+    let mut text = String::new();
+    for action in &plan.actions {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{action}");
+    }
+    let (actions, carried) = (plan.actions.len(), plan.carried.alive.len());
+    let _ = write!(text, "{actions} actions, {carried} real servers carried over");
+    Reply::done(text)
+}

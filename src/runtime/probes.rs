@@ -1,0 +1,95 @@
+//! The probe pool: a task for each check that runs, and nothing for those that wait.
+//!
+//! Runs what the engine's commands say and hands every outcome back; decides nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nix::sys::resource::{Resource, getrlimit};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
+
+use crate::checks::{self, Prepared};
+use crate::engine::ProbeId;
+use crate::engine::model::{Check, CheckKind, Config, Outcome};
+
+/// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
+const RESERVED_DESCRIPTORS: u64 = 256;
+
+/// The prepared form of every check kind of one configuration.
+#[derive(Debug, Default)]
+pub(super) struct PreparedKinds(HashMap<Arc<CheckKind>, Arc<Prepared>>);
+
+impl PreparedKinds {
+    /// Reads certificate files: not for the supervisor's thread.
+    pub(super) fn new(config: &Config) -> Result<Self, checks::PrepareError> {
+        let preparer = checks::Preparer::new();
+        let servers = config.virtual_servers.iter().flat_map(|v| &v.real_servers);
+        let mut kinds = HashMap::new();
+        for check in servers.flat_map(|s| &s.checks) {
+            let kind = &check.probe.kind;
+            if !kinds.contains_key(kind) {
+                kinds.insert(Arc::clone(kind), preparer.prepare(kind)?);
+            }
+        }
+        Ok(Self(kinds))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Probes {
+    prepared: PreparedKinds,
+    running: HashMap<ProbeId, AbortHandle>,
+    /// As many runs at once as there are descriptors for.
+    slots: Arc<Semaphore>,
+    outcomes: mpsc::Sender<(ProbeId, Outcome)>,
+}
+
+impl Probes {
+    pub(super) fn new(prepared: PreparedKinds, outcomes: mpsc::Sender<(ProbeId, Outcome)>) -> Self {
+        let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
+        let slots = limit.saturating_sub(RESERVED_DESCRIPTORS).max(64);
+        let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        Self { prepared, running: HashMap::new(), slots: Arc::new(Semaphore::new(slots)), outcomes }
+    }
+
+    /// After a reload: the kinds of the configuration that is in force now.
+    pub(super) fn replace_kinds(&mut self, prepared: PreparedKinds) {
+        self.prepared = prepared;
+    }
+
+    /// Begins one run. Its outcome comes through the channel, whatever happens in it.
+    pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>) {
+        let Some(prepared) = self.prepared.0.get(&check.probe.kind).cloned() else {
+            // Every kind of a configuration is prepared before it comes into force.
+            tracing::error!(check = check.probe.kind.name(), "check was never prepared");
+            return;
+        };
+        let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
+        let task = tokio::spawn(async move {
+            // The semaphore is never closed.
+            let _slot = slots.acquire().await;
+            let outcome = checks::run(&check.probe.target, &prepared, check.timing.timeout).await;
+            // The supervisor is gone only when the process ends.
+            let _ = outcomes.send((id, outcome)).await;
+        });
+        self.running.insert(id, task.abort_handle());
+    }
+
+    /// Nobody waits for this run any more.
+    pub(super) fn cancel(&mut self, id: ProbeId) {
+        if let Some(task) = self.running.remove(&id) {
+            task.abort();
+        }
+    }
+
+    pub(super) fn ended(&mut self, id: ProbeId) {
+        self.running.remove(&id);
+    }
+
+    pub(super) fn cancel_all(&mut self) {
+        for (_, task) in self.running.drain() {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A reload from request to report: read and validated away from this thread, applied by the engine,
+//! over when the kernel has it. Requests that come meanwhile make one more reload: the last file wins.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tracing::{error, info, warn};
+
+use super::kernel::Ticket;
+use super::loading::{self, Ready, Refusal};
+use super::supervisor::{Answer, Supervisor};
+use crate::control::{ExitCode, Reply};
+use crate::engine::Time;
+use crate::engine::reload::Plan;
+use crate::ipvs::OperationError;
+
+/// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
+const LINES: usize = 200;
+
+#[derive(Debug, Default)]
+pub(super) struct Reloading {
+    loading: Option<Loading>,
+    /// Asked for while one was under way.
+    next: Option<Vec<Answer>>,
+    applying: Option<Applying>,
+}
+
+#[derive(Debug)]
+struct Loading {
+    task: JoinHandle<Result<Ready, Refusal>>,
+    answers: Vec<Answer>,
+}
+
+/// The engine has it, the kernel not yet.
+#[derive(Debug)]
+struct Applying {
+    answers: Vec<Answer>,
+    summary: String,
+    /// What the writer must have done; unset while some of it waits for the record.
+    ticket: Option<Ticket>,
+    failed: Vec<String>,
+    written: bool,
+}
+
+impl Reloading {
+    /// The configuration that is being read, when it has been.
+    pub(super) async fn loaded(&mut self) -> Result<Ready, Refusal> {
+        match &mut self.loading {
+            Some(loading) => match (&mut loading.task).await {
+                Ok(result) => result,
+                Err(panicked) => Err(Refusal::Broken(panicked.to_string())),
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.loading.is_some() || self.applying.is_some()
+    }
+
+    fn begin(&mut self, path: PathBuf, answers: Vec<Answer>) {
+        let task = tokio::task::spawn_blocking(move || loading::load(&path));
+        self.loading = Some(Loading { task, answers });
+    }
+
+    pub(super) fn note_written(&mut self, ticket: Ticket, failed: &[OperationError]) {
+        if let Some(applying) = &mut self.applying {
+            applying.failed.extend(failed.iter().map(ToString::to_string));
+            applying.written |= applying.ticket.is_some_and(|wanted| wanted <= ticket);
+        }
+    }
+}
+
+impl Supervisor {
+    /// SIGHUP, or `lvsd reload` with an answer to give.
+    pub(super) fn begin_reload(&mut self, answer: Option<Answer>) {
+        if self.reloading.is_busy() {
+            self.reloading.next.get_or_insert_default().extend(answer);
+            return;
+        }
+        self.manager.reloading();
+        self.reloading.begin(self.config_path.clone(), answer.into_iter().collect());
+    }
+
+    /// The file cannot come into force: nothing changes.
+    pub(super) fn handle_refusal(&mut self, refusal: &Refusal) {
+        let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
+        let lines = refusal.lines();
+        for line in &lines {
+            error!("{line}");
+        }
+        error!("reload refused: {} mistakes, the running configuration stays", lines.len());
+        let reply = Reply::new(ExitCode::Configuration, refusal.text());
+        answer_all(answers, &reply);
+        self.end_reload("reload refused, the configuration before it is in force");
+    }
+
+    /// The file is good: the engine switches to it.
+    pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
+        let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
+        let Ready { config, warnings, kinds } = ready;
+        for line in warnings.lines() {
+            warn!("{line}");
+        }
+        let before = std::mem::replace(&mut self.config, Arc::clone(&config));
+        self.announcer.name = super::start::daemon_name(&config);
+        self.probes.replace_kinds(kinds);
+        let plan = self.engine.handle_reload(&config, now);
+        log_plan(&plan);
+        self.announce_daemon_changes(&before.daemon);
+        self.settle_settings();
+        let summary = summary(&plan);
+        self.reloading.applying =
+            Some(Applying { answers, summary, ticket: None, failed: vec![], written: false });
+    }
+
+    /// Ends a reload once the kernel has all of it. Called at each turn.
+    pub(super) fn conclude_reload(&mut self) {
+        let Some(applying) = &mut self.reloading.applying else { return };
+        if applying.ticket.is_none() && !self.recorder.is_holding() {
+            // An empty wish marks the place: whatever the reload changed was asked for before it.
+            applying.ticket = Some(self.writer.want(vec![]));
+        }
+        if !applying.written {
+            return;
+        }
+        let Some(Applying { answers, summary, failed, .. }) = self.reloading.applying.take() else { return };
+        let reply = if failed.is_empty() {
+            Reply::done(format!("reload complete: {summary}"))
+        } else {
+            let list = failed.join("\n");
+            Reply::failed(format!("reload applied, but the kernel refused some of it:\n{list}\n{summary}"))
+        };
+        answer_all(answers, &reply);
+        let status = super::requests::summary(&self.engine);
+        self.end_reload(&status);
+    }
+
+    fn end_reload(&mut self, status: &str) {
+        self.manager.status(status);
+        self.manager.ready();
+        if let Some(answers) = self.reloading.next.take() {
+            self.manager.reloading();
+            self.reloading.begin(self.config_path.clone(), answers);
+        }
+    }
+
+    /// What takes effect at once, and what only a restart can change.
+    fn announce_daemon_changes(&mut self, before: &crate::engine::model::Daemon) {
+        let after = Arc::clone(&self.config);
+        let after = &after.daemon;
+        self.writer.set_drift(after.drift, after.drift_interval);
+        if before.log != after.log
+            && let Err(error) = self.log.set_filter(&after.log)
+        {
+            warn!("log filter {:?} is not understood: {error}", after.log);
+        }
+        let fixed = [
+            ("control_socket", before.control_socket == after.control_socket),
+            ("state_file", before.state_file == after.state_file),
+            ("http", before.http == after.http),
+        ];
+        for (key, _) in fixed.iter().filter(|(_, same)| !same) {
+            warn!("daemon.{key} takes effect at the next restart");
+        }
+    }
+}
+
+fn log_plan(plan: &Plan) {
+    info!("reload: {}", summary(plan));
+    for action in plan.actions.iter().take(LINES) {
+        let real_server = action.real_server.map(|id| id.to_string());
+        info!(
+            virtual_server = action.virtual_server,
+            real_server,
+            reason = action.reason,
+            "reload: {action}"
+        );
+    }
+    if plan.actions.len() > LINES {
+        info!("reload: {} more actions", plan.actions.len() - LINES);
+    }
+}
+
+/// `3 removed, 1 edited, 2 added, 40 real servers carried over`
+fn summary(plan: &Plan) -> String {
+    use crate::engine::reload::ActionKind as Kind;
+    let count = |kinds: &[Kind]| plan.actions.iter().filter(|a| kinds.contains(&a.kind)).count();
+    let removed = count(&[Kind::RemoveVirtualServer, Kind::RemoveRealServer, Kind::RemoveSorryServer]);
+    let edited = count(&[Kind::EditVirtualServer, Kind::EditRealServer, Kind::SetSorryServer]);
+    let added = count(&[Kind::AddVirtualServer, Kind::AddRealServer]);
+    let carried = plan.carried.alive.len();
+    format!("{removed} removed, {edited} edited, {added} added, {carried} real servers carried over")
+}
+
+fn answer_all(answers: Vec<Answer>, reply: &Reply) {
+    for answer in answers {
+        // A client that went away wants no answer.
+        let _ = answer.send(reply.clone());
+    }
+}

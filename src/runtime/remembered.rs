@@ -1,0 +1,297 @@
+//! The state file's text: JSON, version 1, made from and into plain values. Hostile or damaged text
+//! is an error, never a panic, and never half of a state.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use super::state_file::State;
+use crate::engine::memory::{Memory, RememberedRealServer, RememberedVirtualServer};
+use crate::engine::model::{Family, Protocol, RealServerId, Timeouts, WeightChange};
+use crate::engine::snapshot::{OperatorWeight, Order, OrderNote, Override};
+use crate::engine::table::ServiceId;
+use crate::engine::{CheckerState, Identity, Time};
+
+const VERSION: u32 = 1;
+
+/// A rendered state and where in it the stamp stands.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) text: String,
+    pub(super) stamp_at: u64,
+}
+
+/// A time as text of fixed width, so that it can be replaced in place.
+pub(super) fn stamp(now: Time) -> String {
+    format!("{:020}", now.as_nanos())
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: u32,
+    boot_id: String,
+    /// Nanoseconds since boot when the verdicts were known to be current.
+    stamp: String,
+    owned: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    original_timeouts: Option<[u32; 3]>,
+    virtual_servers: Vec<Pool>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pool {
+    services: Vec<String>,
+    quorum_up: bool,
+    real_servers: Vec<Server>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    address: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    order: Option<(OrderName, Note)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weight: Option<(u32, Note)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<Check>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OrderName {
+    Drain,
+    Disable,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    by: String,
+    reason: Option<String>,
+    since: u64,
+    until: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    identity: String,
+    up: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    failures: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    successes: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    absolute: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delta: Option<i64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+// -- writing --------------------------------------------------------------------------------
+
+pub(super) fn render(state: &State, boot_id: &str) -> Stored {
+    let State { memory, owned, original_timeouts } = state;
+    let seconds = |t: Option<NonZeroU32>| t.map_or(0, NonZeroU32::get);
+    let stamp = stamp(memory.saved_at.unwrap_or(Time::ZERO));
+    let file = File {
+        version: VERSION,
+        boot_id: boot_id.to_owned(),
+        stamp: stamp.clone(),
+        owned: owned.iter().map(ToString::to_string).collect(),
+        original_timeouts: original_timeouts.map(|t| [seconds(t.tcp), seconds(t.tcp_fin), seconds(t.udp)]),
+        virtual_servers: memory.virtual_servers.iter().map(render_pool).collect(),
+    };
+    // Strings, numbers and vectors of them always serialise.
+    let text = serde_json::to_string(&file).unwrap_or_default();
+    let stamp_at = text.find(&stamp).unwrap_or_default() as u64;
+    Stored { text, stamp_at }
+}
+
+fn render_pool(pool: &RememberedVirtualServer) -> Pool {
+    Pool {
+        services: pool.services.iter().map(ToString::to_string).collect(),
+        quorum_up: pool.quorum_up,
+        real_servers: pool.real_servers.iter().map(render_server).collect(),
+    }
+}
+
+fn render_server(server: &RememberedRealServer) -> Server {
+    let order = |o: &Override| {
+        let name = match o.order {
+            Order::Drain => OrderName::Drain,
+            Order::Disable => OrderName::Disable,
+        };
+        (name, render_note(&o.note))
+    };
+    Server {
+        address: server.id.to_string(),
+        order: server.order.as_ref().map(order),
+        weight: server.operator_weight.as_ref().map(|w| (w.weight, render_note(&w.note))),
+        checks: server.checks.iter().map(|(identity, state)| render_check(*identity, state)).collect(),
+    }
+}
+
+fn render_note(note: &OrderNote) -> Note {
+    Note {
+        by: note.by.clone(),
+        reason: note.reason.clone(),
+        since: note.since.as_nanos(),
+        until: note.until.map(Time::as_nanos),
+    }
+}
+
+fn render_check(identity: Identity, state: &CheckerState) -> Check {
+    let (absolute, delta) = match state.weight {
+        WeightChange::None => (None, None),
+        WeightChange::Absolute(weight) => (Some(weight), None),
+        WeightChange::Delta(delta) => (None, Some(delta)),
+    };
+    Check {
+        identity: identity.to_string(),
+        up: state.up,
+        failures: state.failures,
+        successes: state.successes,
+        absolute,
+        delta,
+    }
+}
+
+// -- reading --------------------------------------------------------------------------------
+
+/// Times of another boot mean nothing: verdicts lose their age, and an order that was to end keeps
+/// what was left of its time when the file was last stamped.
+pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, String> {
+    let file: File = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    if file.version != VERSION {
+        return Err(format!("version {}, this lvsd reads version {VERSION}", file.version));
+    }
+    let stamp: u64 = file.stamp.parse().map_err(|_| format!("bad time stamp {:?}", file.stamp))?;
+    let same_boot = file.boot_id == boot_id && stamp <= now.as_nanos();
+    let clock = Clock { stamp, now, same_boot };
+    let owned: Result<BTreeSet<ServiceId>, String> = file.owned.iter().map(|text| service_id(text)).collect();
+    let seconds = |t: [u32; 3]| Timeouts {
+        tcp: NonZeroU32::new(t[0]),
+        tcp_fin: NonZeroU32::new(t[1]),
+        udp: NonZeroU32::new(t[2]),
+    };
+    let pools: Result<Vec<_>, String> = file.virtual_servers.into_iter().map(|p| pool(p, clock)).collect();
+    Ok(State {
+        memory: Memory { saved_at: same_boot.then_some(Time::from_nanos(stamp)), virtual_servers: pools? },
+        // A reboot emptied the kernel's table and put its time-outs back.
+        owned: if same_boot { owned? } else { BTreeSet::new() },
+        original_timeouts: file.original_timeouts.filter(|_| same_boot).map(seconds),
+    })
+}
+
+/// The clock of the run that wrote the file, against ours.
+#[derive(Clone, Copy)]
+struct Clock {
+    stamp: u64,
+    now: Time,
+    same_boot: bool,
+}
+
+impl Clock {
+    fn time(self, nanos: u64) -> Time {
+        if self.same_boot {
+            return Time::from_nanos(nanos);
+        }
+        let left = std::time::Duration::from_nanos(nanos.saturating_sub(self.stamp));
+        self.now + left
+    }
+}
+
+fn pool(pool: Pool, clock: Clock) -> Result<RememberedVirtualServer, String> {
+    let services: Result<Vec<ServiceId>, String> =
+        pool.services.iter().map(|text| service_id(text)).collect();
+    let servers: Result<Vec<_>, String> = pool.real_servers.into_iter().map(|s| server(s, clock)).collect();
+    Ok(RememberedVirtualServer { services: services?, quorum_up: pool.quorum_up, real_servers: servers? })
+}
+
+fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> {
+    let note = |note: Note| OrderNote {
+        by: note.by,
+        reason: note.reason,
+        since: if clock.same_boot { Time::from_nanos(note.since) } else { clock.now },
+        until: note.until.map(|until| clock.time(until)),
+    };
+    let order = |(name, given): (OrderName, Note)| Override {
+        order: match name {
+            OrderName::Drain => Order::Drain,
+            OrderName::Disable => Order::Disable,
+        },
+        note: note(given),
+    };
+    let checks: Result<Vec<_>, String> = server.checks.into_iter().map(check).collect();
+    Ok(RememberedRealServer {
+        id: real_server_id(&server.address)?,
+        order: server.order.map(order),
+        operator_weight: server.weight.map(|(weight, given)| OperatorWeight { weight, note: note(given) }),
+        checks: checks?,
+    })
+}
+
+fn check(check: Check) -> Result<(Identity, CheckerState), String> {
+    let identity =
+        Identity::parse(&check.identity).ok_or_else(|| format!("bad identity {:?}", check.identity))?;
+    let weight = match (check.absolute, check.delta) {
+        (Some(weight), _) => WeightChange::Absolute(weight),
+        (None, Some(delta)) => WeightChange::Delta(delta),
+        (None, None) => WeightChange::None,
+    };
+    let state = CheckerState {
+        up: check.up,
+        has_run: true,
+        failures: check.failures,
+        successes: check.successes,
+        weight,
+        last: None,
+    };
+    Ok((identity, state))
+}
+
+/// Reads what `Display` of [`ServiceId`] wrote.
+fn service_id(text: &str) -> Result<ServiceId, String> {
+    let bad = || format!("{text:?} names no service");
+    let (word, rest) = text.split_once(' ').ok_or_else(bad)?;
+    let protocol = match word {
+        "tcp" => Protocol::Tcp,
+        "udp" => Protocol::Udp,
+        "sctp" => Protocol::Sctp,
+        "fwmark" => {
+            let (mark, family) = rest.split_once(' ').ok_or_else(bad)?;
+            let family = match family {
+                "ipv4" => Family::Ipv4,
+                "ipv6" => Family::Ipv6,
+                _ => return Err(bad()),
+            };
+            return Ok(ServiceId::Mark { family, mark: mark.parse().map_err(|_| bad())? });
+        }
+        _ => return Err(bad()),
+    };
+    let address: SocketAddr = rest.parse().map_err(|_| bad())?;
+    Ok(ServiceId::Address { protocol, address: address.ip(), port: address.port() })
+}
+
+/// Reads what `Display` of [`RealServerId`] wrote.
+pub(super) fn real_server_id(text: &str) -> Result<RealServerId, String> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(RealServerId { address: address.ip(), port: Some(address.port()) });
+    }
+    let address: IpAddr = text
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .map_err(|_| format!("{text:?} is no address"))?;
+    Ok(RealServerId { address, port: None })
+}

@@ -1,0 +1,347 @@
+//! From a file's name to a running supervisor, step by step, and back to an exit code.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::sync::mpsc;
+use tracing::{error, info, warn};
+
+use super::announce::{self, Announcer};
+use super::clock;
+use super::front::{Front, Listeners};
+use super::kernel::{Backoff, Beginning, Writer};
+use super::loading::{self, Ready};
+use super::lock::{Lock, LockError};
+use super::planning::Planning;
+use super::probes::Probes;
+use super::readiness::Dependencies;
+use super::recorder::Recorder;
+use super::reloading::Reloading;
+use super::requests::Ask;
+use super::signals::{Signal, Signals};
+use super::state_file::{self, State, StateFile};
+use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use crate::control::{self, ExitCode, Reply};
+use crate::engine::Engine;
+use crate::engine::model::{Config, Timeouts};
+use crate::health::Heartbeat;
+use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
+use crate::notify::{Dispatcher, Limits};
+use crate::telemetry::http::{self, Routes};
+use crate::telemetry::log::Log;
+use crate::telemetry::systemd::ServiceManager;
+
+/// For modprobe to load ip_vs.
+const MODPROBE: Duration = Duration::from_secs(10);
+/// For the log's reader to take the last lines.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Outcomes on their way to the supervisor; a task with one more waits.
+const OUTCOMES: usize = 1024;
+const REPORTS: usize = 1024;
+/// Requests of clients on their way to the supervisor.
+const ASKS: usize = 64;
+
+/// Where the table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Kernel,
+    /// A table in memory that starts empty; needs no privileges.
+    Memory,
+}
+
+/// `lvsd run`: everything until the process has nothing more to do.
+pub fn run(path: &Path, target: Target) -> ExitCode {
+    let ready = match loading::load(path) {
+        Ok(ready) => ready,
+        Err(refusal) => {
+            eprintln!("{}", refusal.text());
+            return ExitCode::Configuration;
+        }
+    };
+    let log = match Log::start(&ready.config.daemon.log) {
+        Ok(log) => Arc::new(log),
+        Err(problem) => {
+            eprintln!("{}: log filter: {problem}", path.display());
+            return ExitCode::Configuration;
+        }
+    };
+    let code = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => {
+            let code = runtime.block_on(start(path.to_owned(), ready, target, Arc::clone(&log)));
+            // A reload that still reads, or a name service that hangs, must not hold up the end.
+            runtime.shutdown_background();
+            code
+        }
+        Err(problem) => {
+            error!("cannot start: {problem}");
+            ExitCode::Failed
+        }
+    };
+    // What the log's reader has not taken by then is lost.
+    log.flush(LAST_WORDS);
+    code
+}
+
+async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>) -> ExitCode {
+    let Ready { config, warnings, kinds } = ready;
+    info!("lvsd {} starts with {}", env!("CARGO_PKG_VERSION"), path.display());
+    warnings.lines().iter().for_each(|line| warn!("{line}"));
+    raise_descriptor_limit();
+    let mut signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(problem) => return fail(&format!("cannot handle signals: {problem}")),
+    };
+    let lock = match (target, Lock::take()) {
+        (_, Ok(lock)) => Some(lock),
+        (Target::Memory, Err(_)) => None,
+        (Target::Kernel, Err(held @ LockError::Held(_))) => return fail(&held.to_string()),
+        (Target::Kernel, Err(unknown @ LockError::Unknown(_))) => return fail(&unknown.to_string()),
+    };
+    let dependencies = Dependencies::new();
+    let (asks, mut asked) = mpsc::channel(ASKS);
+    let front = match open_front(&config, target, &dependencies, asks) {
+        Ok(front) => front,
+        Err(problem) => return fail(&problem),
+    };
+    dependencies.install_config();
+    let mut waiting =
+        Waiting { signals: &mut signals, asked: &mut asked, heartbeat: &dependencies.heartbeat };
+    let opened = match open_kernel(target, &mut waiting).await {
+        Ok(opened) => opened,
+        Err(code) => {
+            front.join();
+            return code;
+        }
+    };
+    let beginning = Setup { path, config, kinds, target, log, signals, asked };
+    let code = match supervisor(beginning, opened, &dependencies) {
+        Ok(supervisor) => {
+            supervisor.run().await;
+            ExitCode::Done
+        }
+        Err(problem) => fail(&problem),
+    };
+    front.join();
+    drop(lock);
+    code
+}
+
+fn fail(problem: &str) -> ExitCode {
+    error!("{problem}");
+    ExitCode::Failed
+}
+
+/// A check takes a descriptor: as many as the administrator allows.
+fn raise_descriptor_limit() {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < hard
+        && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
+    }
+}
+
+/// In mails, events and metrics.
+pub(super) fn daemon_name(config: &Config) -> String {
+    let host = || nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned());
+    config.daemon.name.clone().or_else(|| host().ok()).unwrap_or_else(|| "lvsd".to_owned())
+}
+
+/// Listens from the first moment of the start. A dry run does without what it may not have.
+fn open_front(
+    config: &Config,
+    target: Target,
+    dependencies: &Dependencies,
+    asks: mpsc::Sender<Ask>,
+) -> Result<Front, String> {
+    let aggregator = &dependencies.aggregator;
+    let routes = || {
+        Routes::new().with("/healthz", aggregator.live_handler()).with("/readyz", aggregator.ready_handler())
+    };
+    let bound = config.daemon.http.map(http::bind).transpose().map_err(chain);
+    let http = optional(target, bound)?.flatten().map(|(listener, address)| {
+        announce::listening("health", address);
+        (listener, routes())
+    });
+    let control = optional(target, control::socket::bind(&config.daemon.control_socket).map_err(chain))?;
+    Front::spawn(Listeners { http, control }, asks).map_err(|e| format!("cannot start the front thread: {e}"))
+}
+
+fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, String> {
+    match (target, result) {
+        (_, Ok(value)) => Ok(Some(value)),
+        (Target::Kernel, Err(problem)) => Err(problem),
+        (Target::Memory, Err(problem)) => {
+            warn!("{problem}: done without in a dry run");
+            Ok(None)
+        }
+    }
+}
+
+/// An error with its causes, on one line.
+fn chain(error: impl std::error::Error + Send + Sync + 'static) -> String {
+    format!("{:#}", anyhow::Error::new(error))
+}
+
+struct Opened {
+    kernel: Box<dyn Kernel>,
+    dump: Box<dyn Dump>,
+    observed: Observed,
+    timeouts: Timeouts,
+}
+
+/// Waits for ip_vs with back-off: a module that comes late is no reason to be restarted over and over.
+/// A missing privilege does not come by waiting.
+async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened, ExitCode> {
+    let mut backoff = Backoff::new();
+    let mut said = None;
+    loop {
+        let mut opening = tokio::task::spawn_blocking(move || match target {
+            Target::Kernel => open_netlink(),
+            Target::Memory => open_memory(),
+        });
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = waiting.wait("opening the kernel's table") => return Err(ExitCode::Done),
+        };
+        let problem = match opened {
+            Ok(Ok(opened)) => return Ok(opened),
+            Ok(Err(OpenError::NotPermitted)) => {
+                error!("{}", OpenError::NotPermitted);
+                return Err(ExitCode::NotAllowed);
+            }
+            Ok(Err(problem)) => problem.to_string(),
+            Err(panicked) => panicked.to_string(),
+        };
+        if said.as_ref() != Some(&problem) {
+            error!("{problem}; trying again until it works");
+        }
+        let reason = said.insert(problem);
+        tokio::select! {
+            () = tokio::time::sleep(backoff.next()) => {}
+            () = waiting.wait(reason) => return Err(ExitCode::Done),
+        }
+    }
+}
+
+/// What goes on while the kernel's table is not there yet: the process lives and says so.
+struct Waiting<'a> {
+    signals: &'a mut Signals,
+    asked: &'a mut mpsc::Receiver<Ask>,
+    heartbeat: &'a Heartbeat,
+}
+
+impl Waiting<'_> {
+    /// Until a signal to stop comes. Clients are told what is waited for.
+    async fn wait(&mut self, reason: &str) {
+        loop {
+            self.heartbeat.beat();
+            tokio::select! {
+                signal = self.signals.next() => if signal == Signal::Stop { return },
+                Some(ask) = self.asked.recv() => {
+                    // A client that went away wants no answer.
+                    let _ = ask.reply.send(Reply::failed(format!("lvsd is still starting: {reason}")));
+                }
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+    }
+}
+
+fn open_netlink() -> Result<Opened, OpenError> {
+    let options = Options::default();
+    let mut kernel = match ipvs::Netlink::open(options) {
+        Err(OpenError::ModuleMissing) => {
+            // Its failure shows in the second try.
+            if let Err(problem) = ipvs::load_module(MODPROBE) {
+                tracing::debug!("{problem}");
+            }
+            ipvs::Netlink::open(options)?
+        }
+        opened => opened?,
+    };
+    let mut dump = ipvs::Dumper::open(options)?;
+    let observed = dump.dump()?;
+    let timeouts = kernel.timeouts()?;
+    Ok(Opened { kernel: Box::new(kernel), dump: Box::new(dump), observed, timeouts })
+}
+
+fn open_memory() -> Result<Opened, OpenError> {
+    let memory = ipvs::Memory::default();
+    let (mut kernel, mut dump) = (memory.clone(), memory);
+    let observed = dump.dump()?;
+    let timeouts = kernel.timeouts()?;
+    Ok(Opened { kernel: Box::new(kernel), dump: Box::new(dump), observed, timeouts })
+}
+
+struct Setup {
+    path: PathBuf,
+    config: Arc<Config>,
+    kinds: super::probes::PreparedKinds,
+    target: Target,
+    log: Arc<Log>,
+    signals: Signals,
+    asked: mpsc::Receiver<Ask>,
+}
+
+/// Puts everything together: what the last run left, what the kernel holds, and so the engine.
+fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Result<Supervisor, String> {
+    let Setup { path, config, kinds, target, log, signals, asked } = setup;
+    let daemon = &config.daemon;
+    let now = clock::now();
+    let left_behind = match target {
+        Target::Kernel => read_state(&daemon.state_file, now),
+        Target::Memory => State::default(),
+    };
+    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, now);
+    let file = match target {
+        Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
+        Target::Memory => None,
+    };
+    let (reports, reported) = mpsc::channel(REPORTS);
+    let beginning = Beginning {
+        observed: opened.observed,
+        owned: left_behind.owned.clone(),
+        drift: daemon.drift,
+        drift_interval: daemon.drift_interval,
+    };
+    let writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
+    dependencies.install_kernel(writer.answers());
+    dependencies.install_vitals();
+    let notifications = Dispatcher::new(tokio::runtime::Handle::current(), Limits::default());
+    let (outcomes, outcome) = mpsc::channel(OUTCOMES);
+    Ok(Supervisor {
+        config_path: path,
+        engine,
+        probes: Probes::new(kinds, outcomes),
+        writer,
+        recorder: Recorder::new(file, &left_behind, opened.timeouts),
+        announcer: Announcer::new(daemon_name(&config), notifications),
+        manager: ServiceManager::from_env(),
+        log,
+        health: Health {
+            aggregator: Arc::clone(&dependencies.aggregator),
+            heartbeat: dependencies.heartbeat.clone(),
+            vitals: Arc::clone(&dependencies.vitals),
+        },
+        reloading: Reloading::default(),
+        planning: Planning::default(),
+        inputs: Inputs { signals, outcomes: outcome, reports: reported, asks: asked },
+        progress: Progress::new(),
+        config,
+    })
+}
+
+/// A state file that cannot be used costs a start its memory, never the start.
+fn read_state(path: &Path, now: crate::engine::Time) -> State {
+    match state_file::read(path, now) {
+        Ok(Some(state)) => state,
+        Ok(None) => State::default(),
+        Err(problem) => {
+            error!("{problem}; starting from the kernel's table alone");
+            State::default()
+        }
+    }
+}

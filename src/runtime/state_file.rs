@@ -1,0 +1,153 @@
+//! The state file: what a start must know of the run before it.
+//!
+//! Rewritten as a whole (new file, fsync, rename) when something changed; its time stamp is renewed in
+//! place, since only the stamp says that the verdicts are still current. A thread of its own does both,
+//! so that a slow or full disk delays nothing else.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use super::clock;
+use super::remembered::{self, Stored};
+use crate::engine::Time;
+use crate::engine::memory::Memory;
+use crate::engine::model::Timeouts;
+use crate::engine::table::ServiceId;
+
+/// A state file larger than this is not one of ours: 100,000 checks take some 20 MB.
+const LARGEST: u64 = 64 << 20;
+
+/// Everything in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) memory: Memory,
+    /// Services that we have written, or are about to write, into the kernel.
+    pub(super) owned: BTreeSet<ServiceId>,
+    /// The kernel's time-outs before ours; unset if we never changed them.
+    pub(super) original_timeouts: Option<Timeouts>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StateError {
+    #[error("cannot read state file {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("state file {} is not usable: {reason}", path.display())]
+    Malformed { path: PathBuf, reason: String },
+}
+
+/// What the last run left behind; `None` if there is no file. Verdicts of another boot lose their age.
+pub(super) fn read(path: &Path, now: Time) -> Result<Option<State>, StateError> {
+    let text = match read_bounded(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(StateError::Unreadable { path: path.to_owned(), source }),
+    };
+    match remembered::parse(&text, &clock::boot_id(), now) {
+        Ok(state) => Ok(Some(state)),
+        Err(reason) => Err(StateError::Malformed { path: path.to_owned(), reason }),
+    }
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
+        .open(path)?;
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// One answer for each state handed over, in order: has it reached the disk?
+pub(super) type Answer = tokio::sync::oneshot::Sender<std::io::Result<()>>;
+
+enum Job {
+    Save(Box<State>, Answer),
+    Renew(Time),
+}
+
+/// The supervisor's end of the thread that writes.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    sender: SyncSender<Job>,
+    thread: JoinHandle<()>,
+}
+
+impl StateFile {
+    pub(super) fn spawn(path: PathBuf) -> std::io::Result<Self> {
+        let (sender, receiver) = sync_channel(4);
+        let thread = std::thread::Builder::new()
+            .name("state-file".to_owned())
+            .spawn(move || write_states(&path, &receiver))?;
+        Ok(Self { sender, thread })
+    }
+
+    /// False if the disk is so slow that the states before this one still wait: it is not taken.
+    pub(super) fn try_save(&self, state: State, answer: Answer) -> bool {
+        self.sender.try_send(Job::Save(Box::new(state), answer)).is_ok()
+    }
+
+    /// The verdicts in the file are still current. Lost without harm when the disk is slow.
+    pub(super) fn renew(&self, now: Time) {
+        let _ = self.sender.try_send(Job::Renew(now));
+    }
+
+    /// Ends the thread after what it was given.
+    pub(super) fn finish(self) {
+        drop(self.sender);
+        // A panic in there has been printed by its hook.
+        let _ = self.thread.join();
+    }
+}
+
+fn write_states(path: &Path, receiver: &Receiver<Job>) {
+    let mut written: Option<(File, u64)> = None;
+    for job in receiver {
+        match job {
+            Job::Save(state, answer) => {
+                let result = write(path, &remembered::render(&state, &clock::boot_id()));
+                let reply = result.map(|file| written = Some(file));
+                // The supervisor may be gone by now.
+                let _ = answer.send(reply);
+            }
+            Job::Renew(now) => {
+                if let Some((file, at)) = &written {
+                    // The next whole write reports what is wrong with the disk.
+                    let _ = file.write_all_at(remembered::stamp(now).as_bytes(), *at);
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the file. Whoever reads it sees the old one or the new one, whole. Returns the file and
+/// where its stamp is.
+fn write(path: &Path, stored: &Stored) -> std::io::Result<(File, u64)> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let result = write_and_rename(&temporary, path, stored);
+    if result.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn write_and_rename(temporary: &Path, path: &Path, stored: &Stored) -> std::io::Result<(File, u64)> {
+    match std::fs::remove_file(temporary) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
+    file.write_all(stored.text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(temporary, path)?;
+    if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok((file, stored.stamp_at))
+}

@@ -1,0 +1,229 @@
+//! The HTTP listener: a route table in front of handlers that others make.
+//!
+//! Holds no state of the daemon and decides nothing. Whatever a client does, what it can occupy
+//! is bounded: connections, header bytes, and time to send a request and to take the answer.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Body, Bytes};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+/// Answers one route. The request's body is gone: no route of ours takes one.
+pub type Handler =
+    Arc<dyn Fn(Request<()>) -> Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>> + Send + Sync>;
+
+/// Paths and what answers GET and HEAD on them.
+#[derive(Clone, Default)]
+pub struct Routes(BTreeMap<&'static str, Handler>);
+
+impl Routes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `path` is matched whole. A second handler for a path replaces the first.
+    #[must_use]
+    pub fn with(mut self, path: &'static str, handler: Handler) -> Self {
+        self.0.insert(path, handler);
+        self
+    }
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What clients may occupy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// When one more comes the oldest is closed: a probe gets through while somebody else sits
+    /// on connections.
+    pub connections: usize,
+    /// To send a whole request head, counted also while a kept connection is idle.
+    pub head: Duration,
+    /// For a handler to answer.
+    pub answer: Duration,
+    /// Of a connection, however busy: the bound on clients that do not read.
+    pub lifetime: Duration,
+    /// To finish answers once the listener stops.
+    pub stop: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 128,
+            head: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+            lifetime: Duration::from_secs(300),
+            stop: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Bytes of a request head, and of what hyper buffers per connection.
+const MAX_HEAD: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+/// After an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Error)]
+#[error("listening for HTTP on {address}")]
+pub struct BindError {
+    pub address: SocketAddr,
+    #[source]
+    pub source: io::Error,
+}
+
+/// Listens at once; connections wait in the backlog until [`serve`] runs. Returns the address
+/// too, because port 0 lets the kernel choose.
+pub fn bind(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), BindError> {
+    let listen = || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let local = listener.local_addr()?;
+        Ok((listener, local))
+    };
+    listen().map_err(|source| BindError { address, source })
+}
+
+/// Serves until `shutdown` is ready, then lets answers finish within [`Limits::stop`]. Fails only
+/// at the start, if the listener cannot be registered with the runtime.
+pub async fn serve(
+    listener: std::net::TcpListener,
+    routes: Routes,
+    limits: Limits,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let routes = Arc::new(routes);
+    let (stop, stopping) = watch::channel(());
+    let mut connections = Connections::default();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _peer)) => {
+                    connections.make_room(limits.connections);
+                    connections.spawn(serve_connection(stream, Arc::clone(&routes), limits, stopping.clone()));
+                }
+                Err(error) => {
+                    // Out of descriptors, or the peer gave up in the backlog: the listener lives on.
+                    tracing::debug!(%error, "accepting an HTTP connection failed");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_ended) = connections.tasks.join_next() => {}
+        }
+    }
+    drop(listener);
+    stop.send_replace(());
+    // Connections end themselves within the same limit; this one is for those that cannot.
+    let _ =
+        timeout(limits.stop + ACCEPT_PAUSE, async { while connections.tasks.join_next().await.is_some() {} })
+            .await;
+    Ok(())
+}
+
+/// The connection tasks, oldest first. Dropping it ends them.
+#[derive(Default)]
+struct Connections {
+    tasks: JoinSet<()>,
+    by_age: VecDeque<AbortHandle>,
+}
+
+impl Connections {
+    fn make_room(&mut self, limit: usize) {
+        self.by_age.retain(|task| !task.is_finished());
+        while self.by_age.len() >= limit.max(1) {
+            if let Some(oldest) = self.by_age.pop_front() {
+                oldest.abort();
+            }
+        }
+    }
+
+    fn spawn(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
+        self.by_age.push_back(self.tasks.spawn(connection));
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    routes: Arc<Routes>,
+    limits: Limits,
+    mut stopping: watch::Receiver<()>,
+) {
+    let service = service_fn(move |request| {
+        let routes = Arc::clone(&routes);
+        async move { Ok::<_, Infallible>(answer(&routes, limits.answer, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    // What goes wrong on a connection is the client's: it is not worth a line.
+    tokio::select! {
+        _ended = connection.as_mut() => return,
+        () = sleep(limits.lifetime) => {}
+        _ = stopping.changed() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(limits.stop, connection).await;
+}
+
+async fn answer(routes: &Routes, limit: Duration, request: Request<impl Body>) -> Response<Full<Bytes>> {
+    let (head, body) = request.into_parts();
+    // Reading on behind a body that nobody wants would let its sender hold the connection.
+    let unwanted_body = body.size_hint().exact() != Some(0);
+    drop(body);
+    let mut response = match routes.0.get(head.uri.path()) {
+        None => text(StatusCode::NOT_FOUND, "not found\n"),
+        Some(_) if !matches!(head.method, Method::GET | Method::HEAD) => {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response
+        }
+        Some(_) if unwanted_body => text(StatusCode::PAYLOAD_TOO_LARGE, "no request body, please\n"),
+        Some(handler) => match timeout(limit, handler(Request::from_parts(head, ()))).await {
+            Ok(response) => response,
+            Err(_elapsed) => text(StatusCode::SERVICE_UNAVAILABLE, "no answer in time\n"),
+        },
+    };
+    if unwanted_body {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! The daemon as a service of a whole machine, with the real unit. `./test systemd` boots a
+//! Debian with systemd and journald and runs these in it, one after the other.
+
+#[cfg(test)]
+#[expect(dead_code, reason = "shared with the kernel tests, which use the rest of it")]
+#[path = "../lab/mod.rs"]
+mod lab;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod tests;
