@@ -28,5 +28,7 @@ mod signals;
 mod start;
 mod state_file;
 mod supervisor;
+#[cfg(test)]
+mod testing;
 
 pub use start::{Target, run};

@@ -12,10 +12,10 @@ use crate::universe::{Edit, SERVERS, WorldSpec, any_edit, any_weight, any_world,
 
 /// Runs of up to this many steps each.
 const STEPS: usize = 60;
-const DEFAULT_CASES: u32 = 500;
+const DEFAULT_CASES: u32 = 300;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     /// Some probe in flight ends.
     Finish {
         which: usize,
@@ -81,11 +81,11 @@ fn any_order() -> impl Strategy<Value = Step> {
     })
 }
 
-fn any_time() -> impl Strategy<Value = Duration> {
+pub(crate) fn any_time() -> impl Strategy<Value = Duration> {
     prop_oneof![0..50_u64, 50..1500_u64, 1000..8000_u64].prop_map(Duration::from_millis)
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+pub(crate) fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (any::<usize>(), any_verdict()).prop_map(|(which, verdict)| Step::Finish { which, verdict }),
         6 => any_verdict().prop_map(|verdict| Step::FinishAll { verdict }),
@@ -101,6 +101,11 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn play(world: &WorldSpec, steps: &[Step]) -> Vec<String> {
+    play_to(world, steps).1.log
+}
+
+/// The world and the engine after these steps.
+pub(crate) fn play_to(world: &WorldSpec, steps: &[Step]) -> (WorldSpec, Pair) {
     let mut world = world.clone();
     let mut pair = Pair::start(world.config(), Time::from_nanos(1_000_000_000));
     for step in steps {
@@ -140,7 +145,7 @@ fn play(world: &WorldSpec, steps: &[Step]) -> Vec<String> {
             }
         }
     }
-    pair.log
+    (world, pair)
 }
 
 fn outcome(verdict: &Verdict) -> Outcome {
@@ -160,16 +165,25 @@ fn reload_unchanged(pair: &mut Pair) {
 
 #[test]
 fn the_engine_agrees_with_the_reference_model() {
-    let cases = std::env::var("LVSD_ENGINE_CASES").map_or(DEFAULT_CASES, |n| n.parse().unwrap());
-    let mut runner = TestRunner::new(Runs { cases, failure_persistence: None, ..Runs::default() });
     let runs = (any_world(), prop::collection::vec(any_step(), 1..STEPS));
-    let result = runner.run(&runs, |(world, steps)| {
+    hold(1, runs, |(world, steps)| {
         let first = play(&world, &steps);
         // The same inputs, the same outputs.
         prop_assert_eq!(first, play(&world, &steps));
-        Ok::<(), TestCaseError>(())
+        Ok(())
     });
-    if let Err(error) = result {
+}
+
+/// Holds `property` in as many cases as are asked for, or that part of them.
+pub(crate) fn hold<S: Strategy>(
+    part: u32,
+    cases: S,
+    property: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
+    let asked = std::env::var("LVSD_ENGINE_CASES").map_or(DEFAULT_CASES, |n| n.parse().unwrap());
+    let mut runner =
+        TestRunner::new(Runs { cases: asked / part, failure_persistence: None, ..Runs::default() });
+    if let Err(error) = runner.run(&cases, property) {
         panic!("{error}");
     }
 }

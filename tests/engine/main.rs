@@ -11,7 +11,13 @@ mod model;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod scale;
+#[cfg(test)]
 mod scenarios;
+#[cfg(test)]
+mod sources;
 #[cfg(test)]
 mod topology;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Wanted and applied, side by side: what the engine wants in the table, what was last seen or
 //! written there, and so what is left to do. Pure; [`super::writer`] does the I/O.
 //!
-//! A service whose write failed stays unsettled until a dump and a plan say that nothing is left.
+//! A service whose write failed stays unsettled until a dump and a plan say that nothing is left: an
+//! operation whose answer was lost may have been carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +24,9 @@ pub(super) struct Ledger {
     unsettled: BTreeSet<ServiceId>,
     /// Those of them that wait for their next try; one that cannot be written never holds up the others.
     held: BTreeSet<ServiceId>,
+    /// Services that failed and that no dump has shown since: what the kernel holds of them is unknown,
+    /// and `observed` only the likeliest.
+    doubtful: BTreeSet<ServiceId>,
     /// When each service was last written, in [`Stamp`]s: a dump that began before says nothing of it.
     written: BTreeMap<ServiceId, Stamp>,
     stamp: Stamp,
@@ -75,6 +79,12 @@ impl Ledger {
         plan_services(&self.observed, &self.wanted, &self.owned, free)
     }
 
+    /// Compares every service with what is wanted at the next plan: drift that was only told so far is
+    /// to be repaired from now on.
+    pub(super) fn unsettle_all(&mut self) {
+        self.unsettled.extend(&self.owned);
+    }
+
     /// Tries again what was held back.
     pub(super) fn release(&mut self) {
         self.held.clear();
@@ -92,13 +102,15 @@ impl Ledger {
         self.stamp = Stamp(self.stamp.0 + 1);
         self.written.insert(*operation.service(), self.stamp);
         self.held.insert(*operation.service());
+        self.doubtful.insert(*operation.service());
     }
 
     /// The plan has been carried out but for what was held back: what is equal now needs no further
-    /// look.
+    /// look, unless it only seems to be equal.
     pub(super) fn settle(&mut self) {
-        for id in std::mem::replace(&mut self.unsettled, self.held.clone()) {
-            if self.held.contains(&id) {
+        let open = self.held.union(&self.doubtful).copied().collect();
+        for id in std::mem::replace(&mut self.unsettled, open) {
+            if self.unsettled.contains(&id) {
                 continue;
             }
             match (self.wanted.services.get(&id), self.observed.services.get_mut(&id)) {
@@ -135,6 +147,7 @@ impl Ledger {
             }
         }
         self.written.retain(|_, at| *at > began);
+        self.doubtful.retain(|id| self.written.contains_key(id));
         let repairs = plan_services(&self.observed, &self.wanted, &self.owned, drifted.iter());
         if drift == Drift::Repair {
             self.unsettled.extend(drifted);
@@ -179,3 +192,6 @@ fn bring_forward(table: &mut Table, operation: &Operation) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,6 +99,9 @@ impl WritingThread {
 
     fn take_in(&mut self, inbox: Inbox) -> Option<Stop> {
         if let Some(drift) = inbox.drift {
+            if drift == Drift::Repair && self.drift != Drift::Repair {
+                self.ledger.unsettle_all();
+            }
             self.drift = drift;
         }
         self.ledger.want(inbox.wants);

@@ -1,0 +1,38 @@
+//! Short names for table entries and configuration, for this module's tests.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::engine::model::{Forwarding, Protocol, Scheduler};
+use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
+
+pub(super) fn tcp(text: &str) -> ServiceId {
+    let address: SocketAddr = text.parse().unwrap();
+    ServiceId::Address { protocol: Protocol::Tcp, address: address.ip(), port: address.port() }
+}
+
+pub(super) fn destination(text: &str) -> DestinationId {
+    let address: SocketAddr = text.parse().unwrap();
+    DestinationId { address: address.ip(), port: address.port() }
+}
+
+pub(super) fn nat(weight: u32) -> Destination {
+    Destination { forwarding: Forwarding::Nat, weight, upper_threshold: 0, lower_threshold: 0 }
+}
+
+pub(super) fn service(scheduler: &str, destinations: &[(&str, u32)]) -> Arc<Service> {
+    let attributes = ServiceAttributes {
+        scheduler: Scheduler::new(scheduler).unwrap(),
+        flags: Default::default(),
+        persistence: None,
+        netmask: 32,
+        persistence_engine: None,
+    };
+    let destinations = destinations.iter().map(|(id, weight)| (destination(id), nat(*weight)));
+    Arc::new(Service { attributes, destinations: destinations.collect() })
+}
+
+pub(super) fn table<const N: usize>(services: [(ServiceId, Arc<Service>); N]) -> Table {
+    Table { services: BTreeMap::from(services) }
+}
