@@ -1,6 +1,8 @@
 //! The house rules that a program can check. Each is a small function from a file to its
 //! complaints, and each has a test that shows that it can fail.
 
+#![cfg(test)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -148,8 +150,7 @@ fn has_no_bare_bool(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let code = lines_of_code(text).map(|(_, code)| code + "\n").collect::<String>();
-    let signature = Regex::new(r"pub (?:const |async )*fn (\w+)(?:<[^(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)")
-        .expect("a regex");
+    let signature = regex(r"pub (?:const |async )*fn (\w+)(?:<[^(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)");
     let bare = regex(r":\s*bool\s*(,|$)");
     let functions = signature.captures_iter(&code).filter(|function| bare.is_match(&function[2]));
     functions.map(|function| format!("{path}: pub fn {} takes a bare bool", &function[1])).collect()
