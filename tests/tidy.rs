@@ -1,6 +1,8 @@
 //! The house rules that a program can check. Each is a small function from a file to its
 //! complaints, and each has a test that shows that it can fail.
 
+#![cfg(test)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
