@@ -1,3 +1,5 @@
+//! The arithmetic of phases, the spread of first runs, and what a replacement keeps.
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
