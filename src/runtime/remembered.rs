@@ -295,3 +295,6 @@ pub(super) fn real_server_id(text: &str) -> Result<RealServerId, String> {
         .map_err(|_| format!("{text:?} is no address"))?;
     Ok(RealServerId { address, port: None })
 }
+
+#[cfg(test)]
+mod tests;

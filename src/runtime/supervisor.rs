@@ -263,7 +263,7 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed } => {
+            Report::Written { ticket, operations, failed, settled } => {
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -273,7 +273,7 @@ impl Supervisor {
                     self.tell_repeatedly(&failure.to_string(), now);
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && failed.is_empty() {
+                if all && settled {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
@@ -367,21 +367,21 @@ impl Supervisor {
         let last = self.writer.stop(stop);
         let reports = &mut self.inputs.reports;
         let written = async {
-            let mut failures = 0;
+            let (mut gone, mut failed_otherwise) = (false, false);
             while let Some(report) = reports.recv().await {
                 match report {
-                    Report::Written { ticket, failed, .. } if ticket >= last => {
+                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
                         failed.iter().for_each(|failure| error!("{failure}"));
-                        failures = failed.len();
+                        gone = settled;
                     }
                     Report::Failed(error) => {
                         error!("{error}");
-                        failures += 1;
+                        failed_otherwise = true;
                     }
                     Report::Written { .. } | Report::Drifted(_) | Report::Recovered => {}
                 }
             }
-            failures == 0
+            gone && !failed_otherwise
         };
         match tokio::time::timeout(WITHDRAWAL, written).await {
             Ok(all) => all,

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::engine::model::{Forwarding, Protocol, Scheduler};
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
+
+/// How long anything may take that should happen at once; no test measures speed with it.
+pub(super) const SOON: Duration = Duration::from_secs(20);
 
 pub(super) fn tcp(text: &str) -> ServiceId {
     let address: SocketAddr = text.parse().unwrap();
@@ -35,4 +39,21 @@ pub(super) fn service(scheduler: &str, destinations: &[(&str, u32)]) -> Arc<Serv
 
 pub(super) fn table<const N: usize>(services: [(ServiceId, Arc<Service>); N]) -> Table {
     Table { services: BTreeMap::from(services) }
+}
+
+/// Asks again and again until there is an answer.
+pub(super) fn within<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + SOON;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "not within {SOON:?}: {what}");
+        pause();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that pauses, between two looks at a condition")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(2));
 }

@@ -162,6 +162,10 @@ impl Ledger {
     pub(super) fn is_settled(&self) -> bool {
         self.unsettled.is_empty()
     }
+
+    pub(super) fn is_settled_for(&self, id: &ServiceId) -> bool {
+        !self.unsettled.contains(id)
+    }
 }
 
 /// What the table holds after `operation`, if the kernel did what it was asked.

@@ -33,11 +33,13 @@ pub(super) struct Ticket(u64);
 /// What the writer tells the supervisor.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong.
+    /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
+    /// time; `settled` says that nothing is left to do, of this time or of any before.
     Written {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
+        settled: bool,
     },
     Drifted(Drifted),
     /// Time-outs, sync daemons or a dump failed.
@@ -229,3 +231,6 @@ impl Answers {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The thread that writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,10 @@ use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
 
+/// For the dump that a withdrawal wants when some of it failed.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 /// Operations between two looks at the inbox: some tens of milliseconds at the worst.
-const CHUNK: usize = 512;
+pub(super) const CHUNK: usize = 512;
 
 pub(super) struct WritingThread {
     kernel: Box<dyn Kernel>,
@@ -26,13 +28,20 @@ pub(super) struct WritingThread {
     /// What the kernel was last told to be set to, and whether that is still to be done.
     settings: Settings,
     unset: bool,
+    /// Their own: neither they nor the table wait for what is wrong with the other.
+    settings_backoff: Backoff,
+    settings_at: Option<Instant>,
     sync: Option<Sync>,
     backoff: Backoff,
+    /// Services that have failed since they were last settled.
+    failing: BTreeSet<ServiceId>,
     /// When to look and try again after failures.
     retry_at: Option<Instant>,
     /// A dump failed: the next good one is news.
     blind: bool,
     reported: Ticket,
+    /// As last reported.
+    settled: bool,
 }
 
 impl WritingThread {
@@ -52,11 +61,15 @@ impl WritingThread {
             drift,
             settings: Settings::default(),
             unset: false,
+            settings_backoff: Backoff::new(),
+            settings_at: None,
             sync: None,
             backoff: Backoff::new(),
+            failing: BTreeSet::new(),
             retry_at: None,
             blind: false,
             reported: Ticket::default(),
+            settled: true,
         }
     }
 
@@ -69,7 +82,7 @@ impl WritingThread {
                 self.retry_at = None;
                 self.ask_for_dump();
             }
-            if self.unset {
+            if self.unset && self.settings_at.is_none_or(|at| at <= Instant::now()) {
                 self.apply_settings();
             }
             self.write(ticket);
@@ -84,7 +97,8 @@ impl WritingThread {
     fn wait(&self) -> Inbox {
         let mut inbox = lock(&self.shared.inbox);
         loop {
-            let left = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let next = [self.retry_at, self.settings_at].into_iter().flatten().min();
+            let left = next.map(|at| at.saturating_duration_since(Instant::now()));
             if !inbox.is_idle(self.reported) || left == Some(Duration::ZERO) {
                 let ticket = inbox.ticket;
                 return std::mem::replace(&mut *inbox, Inbox { ticket, ..Inbox::default() });
@@ -115,7 +129,7 @@ impl WritingThread {
         }
         if let Some(settings) = inbox.settings {
             self.settings = settings;
-            self.unset = true;
+            self.unset_settings();
         }
         for view in inbox.views {
             let (table, counters) = (self.ledger.observed().clone(), Arc::clone(&self.counters));
@@ -129,7 +143,7 @@ impl WritingThread {
     fn observe(&mut self, seen: Observed, began: Stamp) {
         if std::mem::take(&mut self.blind) {
             // The module may have been loaded anew, with settings of its own.
-            self.unset = true;
+            self.unset_settings();
             self.report(Report::Recovered);
         }
         let drifted = self.ledger.observe(&seen.table, began, self.drift);
@@ -159,15 +173,17 @@ impl WritingThread {
         }
         self.ledger.settle();
         lock(&self.shared.look).stamp = self.ledger.stamp();
+        self.failing.retain(|id| !self.ledger.is_settled_for(id));
         if !failed.is_empty() {
-            self.recover();
-        } else if self.ledger.is_settled() && !self.unset {
+            self.recover(&failed);
+        } else if self.ledger.is_settled() {
             self.backoff.reset();
             self.retry_at = None;
         }
-        if count > 0 || ticket > self.reported {
-            self.reported = ticket;
-            self.report(Report::Written { ticket, operations: count, failed });
+        let settled = self.ledger.is_settled();
+        if count > 0 || ticket > self.reported || settled != self.settled {
+            (self.reported, self.settled) = (ticket, settled);
+            self.report(Report::Written { ticket, operations: count, failed, settled });
         }
     }
 
@@ -194,13 +210,16 @@ impl WritingThread {
         any
     }
 
-    /// Only a dump tells what the table is now: at once after the first failure, then with back-off.
-    fn recover(&mut self) {
-        let delay = self.backoff.next();
-        if self.backoff.is_first() {
+    /// Only a dump tells what the table is now: at once when a service fails for the first time, however
+    /// long others have been failing, then with back-off.
+    fn recover(&mut self, failed: &[OperationError]) {
+        let known = self.failing.len();
+        self.failing.extend(failed.iter().map(OperationError::service));
+        if self.failing.len() > known {
+            self.backoff.reset();
             self.ask_for_dump();
         }
-        self.retry_at = Some(Instant::now() + delay);
+        self.retry_at = Some(Instant::now() + self.backoff.next());
     }
 
     fn ask_for_dump(&self) {
@@ -208,15 +227,24 @@ impl WritingThread {
         self.shared.asked.notify_one();
     }
 
-    /// What fails here is tried again with what failed in the table.
+    /// They are to be set now.
+    fn unset_settings(&mut self) {
+        self.unset = true;
+        self.settings_at = None;
+    }
+
     fn apply_settings(&mut self) {
         let timeouts = self.settings.timeouts;
         let set = if timeouts == Timeouts::default() { Ok(()) } else { self.kernel.set_timeouts(&timeouts) };
         match set.and_then(|()| self.apply_sync()) {
-            Ok(()) => self.unset = false,
+            Ok(()) => {
+                self.unset = false;
+                self.settings_at = None;
+                self.settings_backoff.reset();
+            }
             Err(error) => {
                 self.report(Report::Failed(error));
-                self.retry_at = Some(Instant::now() + self.backoff.next());
+                self.settings_at = Some(Instant::now() + self.settings_backoff.next());
             }
         }
     }
@@ -230,7 +258,8 @@ impl WritingThread {
         let running = self.kernel.sync_daemons()?;
         if wanted.as_ref().is_none_or(|wanted| !sync_is_running(wanted, &running)) {
             self.kernel.stop_sync(SyncRole::Both)?;
-            self.sync = None;
+            // Of two daemons one may come up: it is ours from before the first is started.
+            self.sync.clone_from(&wanted);
             if let Some(wanted) = &wanted {
                 self.kernel.start_sync(wanted)?;
             }
@@ -243,11 +272,45 @@ impl WritingThread {
         if let Stop::Withdraw(timeouts) = stop {
             self.ledger.want_nothing();
             self.write(ticket);
+            if !self.ledger.is_settled() && self.look_again() {
+                self.write(ticket);
+            }
             self.settings = Settings { timeouts, sync: None };
             self.apply_settings();
         }
         lock(&self.shared.look).stop = true;
         self.shared.asked.notify_one();
+    }
+
+    /// Takes in a dump that began after the last write: what failed may be gone, or there after all.
+    /// False if none comes.
+    fn look_again(&mut self) -> bool {
+        let (end, stamp) = (Instant::now() + LAST_LOOK, self.ledger.stamp());
+        self.ask_for_dump();
+        let mut inbox = lock(&self.shared.inbox);
+        let seen = loop {
+            match inbox.dump.take() {
+                Some((seen, began)) if began >= stamp => break seen,
+                // One that began before says nothing of it.
+                Some(_) | None => {}
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let (guard, _) =
+                self.shared.news.wait_timeout(inbox, left).unwrap_or_else(PoisonError::into_inner);
+            inbox = guard;
+        };
+        drop(inbox);
+        match seen {
+            Ok(seen) => self.observe(seen, stamp),
+            Err(error) => {
+                self.report(Report::Failed(error));
+                return false;
+            }
+        }
+        true
     }
 
     fn report(&self, report: Report) {
