@@ -1,6 +1,6 @@
 //! The program: arguments, one command, exit code.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn main() -> ProcessExit {
             return early.code.into();
         }
         Err(early) => {
-            eprint!("{}", early.text);
+            complain(&early.text);
             return early.code.into();
         }
     };
@@ -49,11 +49,11 @@ fn check(path: &Path, strict: bool) -> ExitCode {
     let loaded = match Sources::read(path).and_then(|sources| config::load(&sources)) {
         Ok(loaded) => loaded,
         Err(mistakes) => {
-            complain(&mistakes);
+            diagnose(&mistakes);
             return ExitCode::Configuration;
         }
     };
-    complain(&loaded.warnings);
+    diagnose(&loaded.warnings);
     if strict && !loaded.warnings.is_empty() {
         return ExitCode::Configuration;
     }
@@ -68,14 +68,14 @@ fn plan(cli: &Cli, path: &Path) -> ExitCode {
     let sources = match Sources::read(path).and_then(|sources| config::load(&sources).map(|_| sources)) {
         Ok(sources) => sources,
         Err(mistakes) => {
-            complain(&mistakes);
+            diagnose(&mistakes);
             return ExitCode::Configuration;
         }
     };
     match serde_json::to_value(&sources) {
         Ok(sources) => call(cli, &Request::Plan { sources }, false),
         Err(problem) => {
-            eprintln!("lvsd: cannot send {}: {problem}", path.display());
+            complain(&format!("lvsd: cannot send {}: {problem}\n", path.display()));
             ExitCode::Failed
         }
     }
@@ -92,14 +92,14 @@ fn call(cli: &Cli, request: &Request, json: bool) -> ExitCode {
     let reply = match client::call(&socket(cli), request, PATIENCE) {
         Ok(reply) => reply,
         Err(problem) => {
-            eprintln!("lvsd: {problem}");
+            complain(&format!("lvsd: {problem}\n"));
             return problem.exit_code();
         }
     };
     match &reply.data {
         Some(data) if json => print(&format!("{}\n", data.get())),
         Some(_) | None if reply.ok => print(&format!("{}\n", reply.text)),
-        Some(_) | None => eprintln!("{}", reply.text),
+        Some(_) | None => complain(&format!("{}\n", reply.text)),
     }
     reply.code
 }
@@ -110,15 +110,19 @@ fn socket(cli: &Cli) -> PathBuf {
     cli.socket.clone().or_else(named).unwrap_or_else(|| PathBuf::from(config::defaults::CONTROL_SOCKET))
 }
 
-fn complain(diagnostics: &Diagnostics) {
+fn diagnose(diagnostics: &Diagnostics) {
     if !diagnostics.is_empty() {
         let palette = if std::io::stderr().is_terminal() { Palette::Colour } else { Palette::Plain };
-        eprintln!("{}", diagnostics.render(palette));
+        complain(&format!("{}\n", diagnostics.render(palette)));
     }
+}
+
+/// Neither here nor in [`print`] does it change the exit code that nobody reads, or that the disk is full.
+fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// To a reader that may have gone away, as `lvsd status | head` does.
 fn print(text: &str) {
-    use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -46,7 +46,8 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
 
 /// [`probe`], with a panic turned into a failed check.
 pub async fn run(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
-    guarded(probe(target, prepared, timeout)).await
+    // Pinned here: passed by value it would lie in this future twice.
+    guarded(pin!(probe(target, prepared, timeout))).await
 }
 
 #[cfg(test)]

@@ -11,15 +11,15 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::{http, tcp, tls};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
-/// Why a check cannot be run at all.
+/// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
     #[error("use \"{name}\" as the name of the server in TLS: it is neither a host name nor an address")]
     Name { name: String },
-    #[error("compile the pattern \"{pattern}\": {source}")]
-    Pattern { pattern: String, source: regex::Error },
+    #[error("compile the pattern \"{pattern}\": {why}")]
+    Pattern { pattern: String, why: regex::Error },
 }
 
 /// A check made ready, shared by all targets that it is run against.
@@ -113,5 +113,5 @@ pub(super) fn compile(pattern: &Pattern) -> Result<Regex, PrepareError> {
     RegexBuilder::new(pattern.as_str())
         .size_limit(Pattern::SIZE_LIMIT)
         .build()
-        .map_err(|source| PrepareError::Pattern { pattern: pattern.as_str().to_owned(), source })
+        .map_err(|why| PrepareError::Pattern { pattern: pattern.as_str().to_owned(), why })
 }

@@ -25,7 +25,10 @@ pub fn reply(snapshot: &Snapshot, daemon: &str, only: Option<&str>, now: Time) -
     if let (Some(name), true) = (only, chosen.is_empty()) {
         return Reply::failed(format!("there is no virtual server {name:?}"));
     }
-    let json = Status::new(&chosen, snapshot.kernel, daemon, now);
+    let json = Status {
+        broken_checks: snapshot.broken_checks,
+        ..Status::new(&chosen, snapshot.kernel, daemon, now)
+    };
     Reply::done(table(&chosen, now))
         .with_data(&json)
         .unwrap_or_else(|error| Reply::failed(format!("writing the status as JSON: {error}")))
@@ -38,6 +41,7 @@ pub struct Status<'a> {
     name: &'a str,
     virtual_servers: Vec<VirtualServer<'a>>,
     kernel: Kernel,
+    broken_checks: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -143,7 +147,7 @@ impl<'a> Status<'a> {
         let virtual_servers = chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect();
         let KernelCounters { operations, failures, drift } = kernel;
         let kernel = Kernel { operations, failures, drift };
-        Self { version: VERSION, name: daemon, virtual_servers, kernel }
+        Self { version: VERSION, name: daemon, virtual_servers, kernel, broken_checks: 0 }
     }
 }
 

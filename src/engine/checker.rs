@@ -36,7 +36,7 @@ pub struct CheckerState {
 
 impl CheckerState {
     /// A checker that has never run and is assumed to be `up`.
-    pub const fn assumed(up: bool) -> Self {
+    pub(super) const fn assumed(up: bool) -> Self {
         Self { up, has_run: false, failures: 0, successes: 0, weight: WeightChange::None, last: None }
     }
 }
@@ -64,8 +64,13 @@ pub struct Transition {
 
 impl Checker {
     pub fn new(config: Arc<Check>, state: CheckerState) -> Self {
+        Self::with(config, |_| state)
+    }
+
+    /// The state follows from the identity, which takes some time to compute.
+    pub(super) fn with(config: Arc<Check>, state: impl FnOnce(Identity) -> CheckerState) -> Self {
         let identity = Identity::of(&config.probe);
-        Self { config, identity, state }
+        Self { config, identity, state: state(identity) }
     }
 
     pub const fn identity(&self) -> Identity {
@@ -142,3 +147,6 @@ impl Checker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

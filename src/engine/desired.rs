@@ -61,10 +61,11 @@ fn weight_in_table(server: &RealServer, sorry: bool) -> Option<u32> {
     if server.is_ordered(Order::Drain) { Some(0) } else { failed() }
 }
 
-/// Two servers can share an entry where dr or tun hide their ports: the one that serves wins.
+/// Two servers can share an entry where dr or tun hide their ports: the heavier one has it, wherever it
+/// stands in the file.
 fn insert(entries: &mut BTreeMap<DestinationId, Destination>, id: DestinationId, new: Destination) {
     let entry = entries.entry(id).or_insert(new);
-    if entry.weight == 0 {
+    if entry.weight < new.weight {
         *entry = new;
     }
 }
@@ -82,7 +83,8 @@ fn insert_sorry_server(
     let twin = pool
         .real_servers
         .iter()
-        .find(|server| destination_id(server.id(), server.config.forwarding, service) == id);
+        .filter(|server| destination_id(server.id(), server.config.forwarding, service) == id)
+        .max_by_key(|server| (server.is_alive(), server.effective_weight()));
     if pool.is_sorry() {
         let entry = match twin {
             Some(server) if server.is_alive() && server.is_ordered(Order::Drain) => server.destination(0),

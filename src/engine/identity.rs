@@ -58,3 +58,74 @@ impl Hasher for Fnv128 {
         self.0 as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::model::{CheckKind, Expect, Target, Tcp};
+
+    fn probe() -> Probe {
+        let target = Target {
+            address: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 11)),
+            port: 80,
+            bind_ip: None,
+            bind_port: None,
+            bind_if: None,
+            fwmark: None,
+        };
+        Probe { target, kind: Arc::new(CheckKind::Tcp(Tcp::default())) }
+    }
+
+    #[test]
+    fn every_part_of_the_question_counts() {
+        let tcp = |tcp| Arc::new(CheckKind::Tcp(tcp));
+        let with = |change: &dyn Fn(&mut Probe)| {
+            let mut probe = probe();
+            change(&mut probe);
+            probe
+        };
+        let variants = [
+            probe(),
+            with(&|p| p.target.address = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 12))),
+            with(&|p| p.target.port = 81),
+            with(&|p| p.target.bind_ip = Some(IpAddr::V4(Ipv4Addr::LOCALHOST))),
+            with(&|p| p.target.bind_port = Some(80)),
+            with(&|p| p.target.bind_if = Some("eth0".to_owned())),
+            with(&|p| p.target.fwmark = Some(80)),
+            with(&|p| p.kind = tcp(Tcp { send: Some(b"x".to_vec()), ..Tcp::default() })),
+            with(&|p| p.kind = tcp(Tcp { expect: Some(Expect::Bytes(b"x".to_vec())), ..Tcp::default() })),
+            with(&|p| {
+                let (send, expect) = (Some(b"x".to_vec()), Some(Expect::Bytes(Vec::new())));
+                p.kind = tcp(Tcp { send, expect, tls: None });
+            }),
+        ];
+        let identities: std::collections::BTreeSet<Identity> = variants.iter().map(Identity::of).collect();
+        assert_eq!(identities.len(), variants.len());
+    }
+
+    #[test]
+    fn equal_questions_have_equal_identities_wherever_they_were_written() {
+        assert_eq!(Identity::of(&probe()), Identity::of(&probe().clone()));
+    }
+
+    #[test]
+    fn the_state_file_gives_back_what_was_written() {
+        let identity = Identity::of(&probe());
+        assert_eq!(Identity::parse(&identity.to_string()), Some(identity));
+        assert_eq!(identity.to_string().len(), 32);
+        assert_eq!(Identity::parse("no identity"), None);
+        assert_eq!(Identity::parse(""), None);
+        assert_eq!(Identity::parse("1ffffffffffffffffffffffffffffffff"), None);
+    }
+
+    #[test]
+    fn two_runs_of_a_build_agree() {
+        // FNV-1a of "a" with 128 bits, from its authors' test vectors.
+        let mut hasher = Fnv128(Fnv128::OFFSET);
+        hasher.write(b"a");
+        assert_eq!(Identity(hasher.0).to_string(), "d228cb696f1a8caf78912b704e4a8964");
+    }
+}

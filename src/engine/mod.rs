@@ -75,7 +75,6 @@ impl Engine {
         engine.pools = build_pools(config, &past, &Plan::new(&[], config));
         engine.find_order_end();
         engine.expire_orders(now);
-        engine.unsettled.clear();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
@@ -370,16 +369,16 @@ fn build_server(
     past: &Past,
     starts_down: impl Fn(bool) -> bool,
 ) -> RealServer {
-    let checkers = config.checks.iter().map(|check| {
-        let identity = Identity::of(&check.probe);
+    let state = |check: &model::Check, identity| {
         let carried = before.and_then(|b| b.checkers.get(&identity));
-        let state = carried.or_else(|| past.verdict(identity)).cloned().unwrap_or_else(|| {
+        carried.or_else(|| past.verdict(identity)).cloned().unwrap_or_else(|| {
             // A check that is new to a known server leaves the verdict alone until its first result.
             let held = before.and_then(|b| b.passes_checks);
             CheckerState::assumed(held.unwrap_or_else(|| !starts_down(check.alpha)))
-        });
-        Checker::new(Arc::clone(check), state)
-    });
+        })
+    };
+    let checkers =
+        config.checks.iter().map(|check| Checker::with(Arc::clone(check), |identity| state(check, identity)));
     let mut server = RealServer {
         config: Arc::clone(config),
         checkers: checkers.collect(),

@@ -593,3 +593,6 @@ impl Phase {
 /// Addresses as the configuration writes them, by virtual server name: what `lvsd drain ADDRESS`
 /// may name.
 pub type Names = BTreeMap<String, Vec<RealServerId>>;
+
+#[cfg(test)]
+mod tests;

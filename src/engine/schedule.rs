@@ -231,3 +231,6 @@ impl Share {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;

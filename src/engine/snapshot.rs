@@ -12,6 +12,8 @@ pub struct Snapshot {
     pub virtual_servers: Vec<VirtualServerStatus>,
     /// The engine cannot know: zero until the runtime fills them in.
     pub kernel: KernelCounters,
+    /// Runs of checks that ended in a panic since the start; likewise filled in by the runtime.
+    pub broken_checks: u64,
 }
 
 /// What has been asked of the kernel since the start.

@@ -44,7 +44,11 @@ pub struct QuorumEvent {
 }
 
 impl VirtualServer {
-    pub fn new(config: Arc<model::VirtualServer>, real_servers: Vec<RealServer>, quorum_up: bool) -> Self {
+    pub(super) fn new(
+        config: Arc<model::VirtualServer>,
+        real_servers: Vec<RealServer>,
+        quorum_up: bool,
+    ) -> Self {
         let reachable_weight = reachable_weight(&config);
         let mut new = Self { config, real_servers, quorum_up, live_weight: 0, reachable_weight };
         for index in 0..new.real_servers.len() {

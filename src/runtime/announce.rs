@@ -3,9 +3,9 @@
 
 use std::net::SocketAddr;
 
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
-use crate::engine::model::{self, Argv, Check, Fault, RealServerId};
+use crate::engine::model::{self, Argv, Check, Fault, Phase, RealServerId};
 use crate::engine::{
     Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
 };
@@ -19,6 +19,8 @@ const REPEATS: usize = 10_000;
 pub(super) struct Announcer {
     /// The daemon's name.
     pub(super) name: String,
+    /// Runs of checks that ended in a panic.
+    pub(super) broken_checks: u64,
     notifications: Dispatcher,
     /// By virtual server, real server and what it was.
     local_errors: Repeats<(String, String, String)>,
@@ -26,7 +28,7 @@ pub(super) struct Announcer {
 
 impl Announcer {
     pub(super) fn new(name: String, notifications: Dispatcher) -> Self {
-        Self { name, notifications, local_errors: Repeats::new(HOURLY, REPEATS) }
+        Self { name, broken_checks: 0, notifications, local_errors: Repeats::new(HOURLY, REPEATS) }
     }
 
     pub(super) fn announce(&mut self, event: Event, now: Time) {
@@ -41,6 +43,17 @@ impl Announcer {
                 );
             }
             Event::Quorum { virtual_server, quorum } => self.quorum(&virtual_server, &quorum),
+            Event::Failure { of, check, transition: _, fault } if fault.phase == Phase::Internal => {
+                self.broken_checks += 1;
+                let Names { virtual_server, real_server } = Names::of(&of);
+                let kind = check.probe.kind.name();
+                error!(
+                    virtual_server,
+                    real_server,
+                    check = kind,
+                    "{real_server} in {virtual_server}: the {kind} check itself broke: {fault}"
+                );
+            }
             Event::Failure { of, check, transition, fault } => {
                 let Names { virtual_server, real_server } = Names::of(&of);
                 let (kind, tries) = (check.probe.kind.name(), check.timing.retry.saturating_add(1));

@@ -72,6 +72,7 @@ impl Supervisor {
     fn answer_status(&self, name: Option<String>, reply: super::supervisor::Answer, now: Time) {
         let mut snapshot = self.engine.snapshot(None);
         snapshot.kernel = self.progress.counters;
+        snapshot.broken_checks = self.announcer.broken_checks;
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
         tokio::spawn(async move {

@@ -42,4 +42,13 @@ impl Signals {
             else => std::future::pending().await,
         }
     }
+
+    /// SIGTERM or SIGINT; what else comes meanwhile stays for [`Signals::next`].
+    pub(super) async fn stop(&mut self) {
+        tokio::select! {
+            Some(()) = self.terminate.recv() => {}
+            Some(()) = self.interrupt.recv() => {}
+            else => std::future::pending().await,
+        }
+    }
 }

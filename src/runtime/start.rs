@@ -1,10 +1,12 @@
 //! From a file's name to a running supervisor, step by step, and back to an exit code.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
@@ -13,19 +15,20 @@ use super::clock;
 use super::front::{Front, Listeners};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{self, Ready};
-use super::lock::{Lock, LockError};
+use super::lock::Lock;
 use super::planning::Planning;
 use super::probes::Probes;
 use super::readiness::Dependencies;
 use super::recorder::Recorder;
 use super::reloading::Reloading;
 use super::requests::Ask;
-use super::signals::{Signal, Signals};
+use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
-use super::supervisor::{Health, Inputs, Progress, Supervisor};
-use crate::control::{self, ExitCode};
+use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use crate::control::{self, ExitCode, Reply};
 use crate::engine::Engine;
 use crate::engine::model::{Config, Timeouts};
+use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::{Dispatcher, Limits};
 use crate::telemetry::http::{self, Routes};
@@ -52,60 +55,73 @@ pub enum Target {
 
 /// `lvsd run`: everything until the process has nothing more to do.
 pub fn run(path: &Path, target: Target) -> ExitCode {
+    let (runtime, signals) = match listen_to_signals() {
+        Ok(listening) => listening,
+        Err(problem) => {
+            complain(&format!("cannot handle signals: {problem}"));
+            return ExitCode::Failed;
+        }
+    };
     let ready = match loading::load(path) {
         Ok(ready) => ready,
         Err(refusal) => {
-            eprintln!("{}", refusal.text());
+            complain(&refusal.text());
             return ExitCode::Configuration;
         }
     };
     let log = match Log::start(&ready.config.daemon.log) {
         Ok(log) => Arc::new(log),
         Err(problem) => {
-            eprintln!("{}: log filter: {problem}", path.display());
+            complain(&format!("{}: log filter: {problem}", path.display()));
             return ExitCode::Configuration;
         }
     };
-    let code = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => {
-            let code = runtime.block_on(start(path.to_owned(), ready, target, Arc::clone(&log)));
-            // A reload that still reads, or a name service that hangs, must not hold up the end.
-            runtime.shutdown_background();
-            code
-        }
-        Err(problem) => {
-            error!("cannot start: {problem}");
-            ExitCode::Failed
-        }
-    };
+    let code = runtime.block_on(start(path.to_owned(), ready, target, Arc::clone(&log), signals));
+    // A reload that still reads, or a name service that hangs, must not hold up the end.
+    runtime.shutdown_background();
     // What the log's reader has not taken by then is lost.
     log.flush(LAST_WORDS);
     code
 }
 
-async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>) -> ExitCode {
+/// Before anything that takes time: a reload that is asked for while a large file is being read must
+/// not end the process.
+fn listen_to_signals() -> std::io::Result<(Runtime, Signals)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let signals = Signals::new()?;
+    drop(entered);
+    Ok((runtime, signals))
+}
+
+/// Where there is no log yet. Whether anybody reads it changes nothing.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>, mut signals: Signals) -> ExitCode {
     let Ready { config, warnings, kinds } = ready;
     info!("lvsd {} starts with {}", env!("CARGO_PKG_VERSION"), path.display());
     warnings.lines().iter().for_each(|line| warn!("{line}"));
     raise_descriptor_limit();
-    let mut signals = match Signals::new() {
-        Ok(signals) => signals,
-        Err(problem) => return fail(&format!("cannot handle signals: {problem}")),
-    };
-    let lock = match (target, Lock::take()) {
-        (_, Ok(lock)) => Some(lock),
-        (Target::Memory, Err(_)) => None,
-        (Target::Kernel, Err(held @ LockError::Held(_))) => return fail(&held.to_string()),
-        (Target::Kernel, Err(unknown @ LockError::Unknown(_))) => return fail(&unknown.to_string()),
+    let lock = match target {
+        Target::Kernel => match Lock::take() {
+            Ok(lock) => Some(lock),
+            Err(problem) => return fail(&problem.to_string()),
+        },
+        // Touches nothing that a daemon manages, and must not keep one from it.
+        Target::Memory => None,
     };
     let dependencies = Dependencies::new();
-    let (asks, asked) = mpsc::channel(ASKS);
+    let (asks, mut asked) = mpsc::channel(ASKS);
     let front = match open_front(&config, target, &dependencies, asks) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };
     dependencies.install_config();
-    let opened = match open_kernel(target, &mut signals).await {
+    let mut waiting =
+        Waiting { signals: &mut signals, asked: &mut asked, heartbeat: &dependencies.heartbeat };
+    let opened = match open_kernel(target, &mut waiting).await {
         Ok(opened) => opened,
         Err(code) => {
             front.join();
@@ -132,10 +148,11 @@ fn fail(problem: &str) -> ExitCode {
 
 /// A check takes a descriptor: as many as the administrator allows.
 fn raise_descriptor_limit() {
-    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < hard
         && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
     {
-        warn!("cannot raise the limit of open files: {problem}");
+        warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
     }
 }
 
@@ -190,15 +207,19 @@ struct Opened {
 
 /// Waits for ip_vs with back-off: a module that comes late is no reason to be restarted over and over.
 /// A missing privilege does not come by waiting.
-async fn open_kernel(target: Target, signals: &mut Signals) -> Result<Opened, ExitCode> {
+async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened, ExitCode> {
     let mut backoff = Backoff::new();
     let mut said = None;
     loop {
-        let opened = tokio::task::spawn_blocking(move || match target {
+        let mut opening = tokio::task::spawn_blocking(move || match target {
             Target::Kernel => open_netlink(),
             Target::Memory => open_memory(),
         });
-        let problem = match opened.await {
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = waiting.wait("opening the kernel's table") => return Err(ExitCode::Done),
+        };
+        let problem = match opened {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(OpenError::NotPermitted)) => {
                 error!("{}", OpenError::NotPermitted);
@@ -209,17 +230,37 @@ async fn open_kernel(target: Target, signals: &mut Signals) -> Result<Opened, Ex
         };
         if said.as_ref() != Some(&problem) {
             error!("{problem}; trying again until it works");
-            said = Some(problem);
         }
+        let reason = said.insert(problem);
         tokio::select! {
             () = tokio::time::sleep(backoff.next()) => {}
-            () = wait_for_stop(signals) => return Err(ExitCode::Done),
+            () = waiting.wait(reason) => return Err(ExitCode::Done),
         }
     }
 }
 
-async fn wait_for_stop(signals: &mut Signals) {
-    while signals.next().await != Signal::Stop {}
+/// What goes on while the kernel's table is not there yet: the process lives and says so.
+struct Waiting<'a> {
+    signals: &'a mut Signals,
+    asked: &'a mut mpsc::Receiver<Ask>,
+    heartbeat: &'a Heartbeat,
+}
+
+impl Waiting<'_> {
+    /// Until a signal to stop comes. Clients are told what is waited for.
+    async fn wait(&mut self, reason: &str) {
+        loop {
+            self.heartbeat.beat();
+            tokio::select! {
+                () = self.signals.stop() => return,
+                Some(ask) = self.asked.recv() => {
+                    // A client that went away wants no answer.
+                    let _ = ask.reply.send(Reply::failed(format!("lvsd is still starting: {reason}")));
+                }
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+    }
 }
 
 fn open_netlink() -> Result<Opened, OpenError> {

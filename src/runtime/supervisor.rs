@@ -30,7 +30,7 @@ use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
 use crate::telemetry::systemd::ServiceManager;
 
 /// The loop turns at least this often, to show that it lives.
-const TICK: Duration = Duration::from_secs(1);
+pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Outcomes taken in between two looks at everything else.
 const OUTCOMES: usize = 256;
 /// For the kernel's table to be withdrawn at stop. 10,000 destinations take well under a second.
@@ -79,6 +79,8 @@ pub(super) struct Progress {
     asked: Ticket,
     /// The first table has been written.
     synced: bool,
+    /// As last told to the service manager.
+    status: String,
     /// What the kernel was last told to be set to.
     settings: Settings,
     repeats: Repeats<String>,
@@ -91,6 +93,7 @@ impl Progress {
         Self {
             asked: Ticket::default(),
             synced: false,
+            status: String::new(),
             settings: Settings::default(),
             repeats: Repeats::new(HOURLY, REPEATS),
             counters: KernelCounters::default(),
@@ -217,9 +220,22 @@ impl Supervisor {
         }
         let pace = self.manager.watchdog_interval().map_or(TICK, |interval| TICK.min(interval / 3));
         self.progress.next_tick = now + pace;
+        self.tell_status();
         self.manager.watchdog();
         self.manager.flush();
         self.recorder.renew(now);
+    }
+
+    /// The human line of `systemctl status`, when it is another.
+    fn tell_status(&mut self) {
+        if !self.progress.synced || !self.manager.is_present() {
+            return;
+        }
+        let text = super::requests::summary(&self.engine);
+        if text != self.progress.status {
+            self.manager.status(&text);
+            self.progress.status = text;
+        }
     }
 
     /// What waited for the record goes to the kernel.

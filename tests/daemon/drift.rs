@@ -6,6 +6,13 @@ use crate::lab::backend::Backend;
 use crate::lab::net::Network;
 use crate::lab::wait::{pause, until};
 
+/// How many entries were found changed, as the daemon counts them.
+fn drift(director: &Director) -> u64 {
+    let status = director.lvsd("status --json");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    status["kernel"]["drift"].as_u64().unwrap_or_else(|| panic!("no count in {status}"))
+}
+
 #[test]
 fn a_flushed_table_is_repaired_and_the_repair_is_told() {
     let network = Network::new();
@@ -15,6 +22,7 @@ fn a_flushed_table_is_repaired_and_the_repair_is_told() {
     network.director.ipvsadm("-C");
     wait_for_table(&network.director, &WEB_TABLE);
     until("the log tells of it", || director.log().contains("not as it was left"));
+    assert!(drift(&director) >= 3, "a service and two servers: {}", drift(&director));
 }
 
 #[test]
@@ -39,6 +47,7 @@ fn drift_that_is_only_to_be_warned_of_is_left() {
     let _daemon = director.start();
     network.director.ipvsadm("-d -t 192.0.2.10:80 -r 198.51.100.12:80");
     until("the log tells of it", || director.log().contains("not as it was left"));
+    assert!(drift(&director) >= 1, "counted either way");
     pause(std::time::Duration::from_secs(1));
     assert_eq!(network.director.table(), WEB_TABLE[..2]);
 }

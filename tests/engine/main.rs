@@ -1,10 +1,24 @@
 //! The engine from outside: against a reference model, on scenario files, and rule by rule.
 
 #[cfg(test)]
+mod agreement;
+#[cfg(test)]
+mod driver;
+#[cfg(test)]
 mod lines;
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod scale;
+#[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod sources;
+#[cfg(test)]
 mod topology;
+#[cfg(test)]
+mod universe;

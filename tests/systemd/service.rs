@@ -78,8 +78,8 @@ impl Drop for Machine {
 
 /// As README.md says.
 fn install() {
-    assert!(Path::new("/lab/command").exists(), "only in the lab's machine: run `./test systemd`");
     let tree = concat!("/host", env!("CARGO_MANIFEST_DIR"));
+    assert!(Path::new(tree).exists(), "only in the lab's machine: run `./test systemd`");
     let binary = concat!("/host", env!("CARGO_BIN_EXE_lvsd"));
     for (mode, from, to) in [
         ("755", binary.to_owned(), "/usr/bin/lvsd"),

@@ -40,6 +40,19 @@ fn the_daemon_is_its_own_user_with_one_capability() {
 }
 
 #[test]
+fn its_files_are_its_own_and_its_group_may_use_the_socket() {
+    let _machine = Machine::new(CONFIG);
+    must("start lvsd");
+    let kept = within(Duration::from_secs(10), "the state file is written", || {
+        fs::exists("/var/lib/lvsd/state.json").unwrap_or(false).then_some("/var/lib/lvsd/state.json")
+    });
+    let owners = |path: &str| output(Command::new("stat").args(["-c", "%U:%G %a", path])).trim().to_owned();
+    assert_eq!(owners(kept), "lvsd:lvsd 600");
+    assert_eq!(owners("/run/lvsd/control.sock"), "lvsd:lvsd 660");
+    assert_eq!(owners("/etc/lvsd/lvsd.toml"), "root:lvsd 640");
+}
+
+#[test]
 fn the_sandbox_is_rated_at_most_2_0() {
     let _machine = Machine::new(CONFIG);
     // Tenths: exits 1 where the exposure is above the threshold.
@@ -170,12 +183,39 @@ fn a_stopped_supervisor_loop_is_restarted_by_the_watchdog() {
 fn kill_9_is_followed_by_a_start_that_adopts() {
     let machine = Machine::new(CONFIG);
     must("start lvsd");
+    until("the state file is written", || fs::exists("/var/lib/lvsd/state.json").unwrap_or(false));
     let traffic = Traffic::start(&machine.network.client, VIRTUAL);
     must("kill -s KILL --kill-whom=main lvsd");
     within(Duration::from_secs(60), "systemd starts it again", || {
         (property("NRestarts") == "1" && property("ActiveState") == "active").then_some(())
     });
     assert_eq!(machine.table(), TABLE);
+    let invocation = format!("_SYSTEMD_INVOCATION_ID={}", property("InvocationID"));
+    let said = journal(&[&invocation]);
+    assert!(said.contains("ready") && !said.contains("state file"), "it was read: {said}");
     let report = traffic.stop();
     assert!(report.failures.is_empty() && report.answered > 0, "{report:?}");
+}
+
+#[test]
+fn a_script_runs_in_the_sandbox_and_may_change_the_network() {
+    let script = "/usr/local/bin/lvsd-test-told";
+    let lines = [
+        "#!/bin/sh",
+        "echo \"$1 by $(id -un)\" >>/var/lib/lvsd/told",
+        "ip address add 203.0.113.7/32 dev lo || echo no address >>/var/lib/lvsd/told",
+        "echo x >/usr/local/x 2>/dev/null && echo wrote outside >>/var/lib/lvsd/told",
+        "echo end >>/var/lib/lvsd/told",
+    ];
+    fs::write(script, lines.join("\n")).expect("root may");
+    output(Command::new("chmod").args(["755", script]));
+    let told = format!("weight = 3\nnotify_down = [{script:?}, \"down\"]");
+    let mut machine = Machine::new(&CONFIG.replace("weight = 3", &told));
+    must("start lvsd");
+    drop(machine.backends[0].take());
+    let said = within(Duration::from_secs(20), "the script has run", || {
+        fs::read_to_string("/var/lib/lvsd/told").ok().filter(|text| text.ends_with("end\n"))
+    });
+    assert_eq!(said, "down by lvsd\nend\n");
+    output(Command::new("ip").args(["address", "del", "203.0.113.7/32", "dev", "lo"]));
 }

@@ -139,3 +139,23 @@ fn down_in(outcome: &Outcome, wanted: Phase) -> &str {
         other => panic!("wanted a failure in {wanted:?}, got {other:?}"),
     }
 }
+
+#[test]
+fn probes_may_move_between_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    fn is_sent(_: impl Send) {}
+    is_shared::<Preparer>();
+    is_shared::<super::Prepared>();
+    let prepared = Preparer::new().prepare(&Arc::new(CheckKind::Tcp(Tcp::default()))).unwrap();
+    let target = target("127.0.0.1:1".parse().unwrap());
+    is_sent(run(&target, &prepared, PATIENT));
+}
+
+#[test]
+fn a_run_is_small() {
+    // Thousands may wait for mute servers at once.
+    let prepared = Preparer::new().prepare(&Arc::new(CheckKind::Http(get("/")))).unwrap();
+    let target = target("127.0.0.1:1".parse().unwrap());
+    let size = size_of_val(&run(&target, &prepared, PATIENT));
+    assert!(size <= 1536, "{size} bytes");
+}

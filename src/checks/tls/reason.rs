@@ -67,14 +67,19 @@ fn certificate(error: &CertificateError) -> String {
     }
 }
 
-/// At most four, for a certificate can carry hundreds: `DnsName("a.example")` → `a.example`.
+/// At most four, for a certificate can carry hundreds.
 fn names(presented: &[String]) -> String {
-    let plain = |name: &String| name.split('"').nth(1).unwrap_or(name).to_owned();
-    let mut text = presented.iter().take(4).map(plain).collect::<Vec<_>>().join(", ");
+    let mut text = presented.iter().take(4).map(|name| plain(name)).collect::<Vec<_>>().join(", ");
     if presented.len() > 4 {
         text.push_str(&format!(" and {} more", presented.len() - 4));
     }
     text
+}
+
+/// webpki's `DnsName("a.example")` and `IpAddress(192.0.2.1)`, as an operator would write them.
+fn plain(name: &str) -> &str {
+    let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+    inner.trim_matches('"')
 }
 
 /// `HandshakeFailure` → `handshake failure`

@@ -13,25 +13,24 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::Client;
 use super::verifier::{AcceptAny, Verified};
+use crate::checks::fault::explain;
 use crate::engine::model::{Tls, TlsVersion};
 
-/// Why a `tls` table cannot be used.
+/// Why a `tls` table cannot be used. The text is whole: there is no chain of sources to print.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("read {what} from {}: {source}", path.display())]
-    Read { what: &'static str, path: PathBuf, source: pem::Error },
+    #[error("read {what} from {}: {why}", path.display())]
+    Read { what: &'static str, path: PathBuf, why: String },
     #[error("read certificates from {}: the file holds none", path.display())]
     Empty { path: PathBuf },
-    #[error("trust the certificates of {}: {source}", path.display())]
-    Ca { path: PathBuf, source: rustls::Error },
-    #[error("load the system's trusted certificates: {reason}")]
-    System { reason: String },
-    #[error("use the certificate {} with the key {}: {source}", certificate.display(), key.display())]
-    Client { certificate: PathBuf, key: PathBuf, source: rustls::Error },
-    #[error("set up certificate verification: {0}")]
-    Verifier(#[from] rustls::client::VerifierBuilderError),
-    #[error("set up TLS: {0}")]
-    Setup(#[from] rustls::Error),
+    #[error("trust the certificates of {}: {why}", path.display())]
+    Ca { path: PathBuf, why: rustls::Error },
+    #[error("load the system's trusted certificates: {why}")]
+    System { why: String },
+    #[error("use the certificate {} with the key {}: {why}", certificate.display(), key.display())]
+    Client { certificate: PathBuf, key: PathBuf, why: rustls::Error },
+    #[error("set up TLS: {why}")]
+    Setup { why: String },
 }
 
 /// Client configurations by setting, and the system's roots, loaded when first needed.
@@ -61,7 +60,8 @@ impl Settings {
             TlsVersion::Tls13 => &[&rustls::version::TLS13],
         };
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(versions)?
+            .with_protocol_versions(versions)
+            .map_err(|error| TlsError::Setup { why: error.to_string() })?
             .dangerous();
         let builder = if tls.verify {
             let verified = match &tls.ca {
@@ -77,11 +77,11 @@ impl Settings {
             Some(client) => {
                 let chain = certificates(&client.certificate)?;
                 let key = PrivateKeyDer::from_pem_file(&client.key)
-                    .map_err(|source| read_error("a private key", &client.key, source))?;
-                builder.with_client_auth_cert(chain, key).map_err(|source| TlsError::Client {
+                    .map_err(|error| read_error("a private key", &client.key, error))?;
+                builder.with_client_auth_cert(chain, key).map_err(|why| TlsError::Client {
                     certificate: client.certificate.clone(),
                     key: client.key.clone(),
-                    source,
+                    why,
                 })?
             }
         };
@@ -100,11 +100,11 @@ impl Settings {
         // Some of a distribution's roots may be malformed; the others serve all the same.
         let (added, _) = roots.add_parsable_certificates(loaded.certs);
         if added == 0 {
-            let reason = match loaded.errors.first() {
+            let why = match loaded.errors.first() {
                 Some(error) => error.to_string(),
                 None => "there are none (is ca-certificates installed?)".to_owned(),
             };
-            return Err(TlsError::System { reason });
+            return Err(TlsError::System { why });
         }
         let roots = Arc::new(roots);
         self.system = Some(Arc::clone(&roots));
@@ -116,7 +116,7 @@ fn trusted(path: &Path, provider: Arc<CryptoProvider>) -> Result<Verified, TlsEr
     let pinned = certificates(path)?;
     let mut roots = RootCertStore::empty();
     for certificate in &pinned {
-        roots.add(certificate.clone()).map_err(|source| TlsError::Ca { path: path.to_owned(), source })?;
+        roots.add(certificate.clone()).map_err(|why| TlsError::Ca { path: path.to_owned(), why })?;
     }
     Ok(Verified::new(pinned, webpki(Arc::new(roots), provider)?))
 }
@@ -125,17 +125,23 @@ fn webpki(
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
-    Ok(WebPkiServerVerifier::builder_with_provider(roots, provider).build()?)
+    WebPkiServerVerifier::builder_with_provider(roots, provider)
+        .build()
+        .map_err(|error| TlsError::Setup { why: error.to_string() })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let failed = |source| read_error("certificates", path, source);
+    let failed = |error| read_error("certificates", path, error);
     let found = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(failed)?;
     if found.is_empty() { Err(TlsError::Empty { path: path.to_owned() }) } else { Ok(found) }
 }
 
-fn read_error(what: &'static str, path: &Path, source: pem::Error) -> TlsError {
-    TlsError::Read { what, path: path.to_owned(), source }
+fn read_error(what: &'static str, path: &Path, error: pem::Error) -> TlsError {
+    let why = match error {
+        pem::Error::Io(error) => explain(&error),
+        other => other.to_string(),
+    };
+    TlsError::Read { what, path: path.to_owned(), why }
 }

@@ -77,6 +77,7 @@ fn snapshot() -> Snapshot {
     observed.installed = false;
     Snapshot {
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
+        broken_checks: 3,
         virtual_servers: vec![
             VirtualServerStatus {
                 name: "web".into(),
@@ -132,7 +133,7 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#"{"name":"empty","services":["tcp 192.0.2.11:80"],"scheduler":"rr","#,
             r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1},"#,
             r#""sorry_server":null,"real_servers":[]}],"#,
-            r#""kernel":{"operations":7,"failures":1,"drift":2}}"#,
+            r#""kernel":{"operations":7,"failures":1,"drift":2},"broken_checks":3}"#,
         )
     );
 }

@@ -28,7 +28,14 @@ fn note(by: &str, reason: Option<&str>, until: Option<u64>) -> OrderNote {
 
 /// One of everything.
 fn example() -> State {
-    let checked = CheckerState { has_run: true, ..CheckerState::assumed(true) };
+    let checked = CheckerState {
+        up: true,
+        has_run: true,
+        failures: 0,
+        successes: 0,
+        weight: WeightChange::None,
+        last: None,
+    };
     let servers = vec![
         RememberedRealServer {
             id: real_server_id("198.51.100.11:80").unwrap(),

@@ -1,0 +1,189 @@
+//! The engine against the reference model, at random. `LVSD_ENGINE_CASES` says how many runs.
+
+use std::time::Duration;
+
+use lvsd::engine::model::{Fault, Outcome, Phase, RealServerId, Verdict, WeightChange};
+use lvsd::engine::{OrderChange, Time};
+use proptest::prelude::*;
+use proptest::test_runner::{Config as Runs, TestCaseError, TestRunner};
+
+use crate::driver::{Pair, Whom};
+use crate::universe::{Edit, SERVERS, WorldSpec, any_edit, any_weight, any_world, server_address};
+
+/// Runs of up to this many steps each.
+const STEPS: usize = 60;
+const DEFAULT_CASES: u32 = 300;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Some probe in flight ends.
+    Finish {
+        which: usize,
+        verdict: Verdict,
+    },
+    /// All probes in flight end, so that whole pools come and go.
+    FinishAll {
+        verdict: Verdict,
+    },
+    Advance(Duration),
+    Edit(Vec<Edit>),
+    World(WorldSpec),
+    ReloadUnchanged,
+    Order {
+        whom: Whom,
+        change: OrderChange,
+        lasts: Option<Duration>,
+    },
+    Restart {
+        remembers: bool,
+        kernel_survives: bool,
+        gap: Duration,
+    },
+}
+
+fn any_verdict() -> impl Strategy<Value = Verdict> {
+    let fault = || Fault { phase: Phase::Connect, reason: "refused".to_owned() };
+    let weight = prop_oneof![
+        6 => Just(WeightChange::None),
+        1 => any_weight().prop_map(WeightChange::Absolute),
+        1 => (-4..5_i64).prop_map(WeightChange::Delta),
+        1 => prop_oneof![Just(i64::MIN), Just(i64::MAX)].prop_map(WeightChange::Delta),
+    ];
+    prop_oneof![
+        5 => weight.prop_map(|weight| Verdict::Success { detail: "connected".to_owned(), weight }),
+        4 => Just(Verdict::Failure(fault())),
+        1 => Just(Verdict::LocalError(fault())),
+    ]
+}
+
+fn any_order() -> impl Strategy<Value = Step> {
+    let change = prop_oneof![
+        Just(OrderChange::Drain),
+        Just(OrderChange::Disable),
+        Just(OrderChange::Enable),
+        any_weight().prop_map(OrderChange::Weight),
+        Just(OrderChange::WeightAuto),
+    ];
+    let whom = (0..SERVERS, any::<bool>(), any::<bool>(), prop::option::of(0..3_usize)).prop_map(
+        |(address, port, any_port, pool)| Whom {
+            server: RealServerId {
+                address: server_address(address),
+                port: Some(if port { 8080 } else { 80 }),
+            },
+            any_port,
+            pool: pool.map(|index| format!("pool{index}")),
+        },
+    );
+    (whom, change, prop::option::of(any_time())).prop_map(|(whom, change, lasts)| Step::Order {
+        whom,
+        change,
+        lasts,
+    })
+}
+
+pub(crate) fn any_time() -> impl Strategy<Value = Duration> {
+    prop_oneof![0..50_u64, 50..1500_u64, 1000..8000_u64].prop_map(Duration::from_millis)
+}
+
+pub(crate) fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (any::<usize>(), any_verdict()).prop_map(|(which, verdict)| Step::Finish { which, verdict }),
+        6 => any_verdict().prop_map(|verdict| Step::FinishAll { verdict }),
+        12 => any_time().prop_map(Step::Advance),
+        4 => prop::collection::vec(any_edit(), 1..4).prop_map(Step::Edit),
+        1 => any_world().prop_map(Step::World),
+        1 => Just(Step::ReloadUnchanged),
+        4 => any_order(),
+        1 => (any::<bool>(), any::<bool>(), any_time()).prop_map(|(remembers, kernel_survives, gap)| {
+            Step::Restart { remembers, kernel_survives, gap }
+        }),
+    ]
+}
+
+fn play(world: &WorldSpec, steps: &[Step]) -> Vec<String> {
+    play_to(world, steps).1.log
+}
+
+/// The world and the engine after these steps.
+pub(crate) fn play_to(world: &WorldSpec, steps: &[Step]) -> (WorldSpec, Pair) {
+    let mut world = world.clone();
+    let mut pair = Pair::start(world.config(), Time::from_nanos(1_000_000_000));
+    for step in steps {
+        match step {
+            Step::Finish { which, verdict } => {
+                let ids: Vec<_> = pair.running.keys().copied().collect();
+                if let Some(id) = ids.get(which % ids.len().max(1)) {
+                    pair.finish(*id, &outcome(verdict));
+                }
+            }
+            Step::FinishAll { verdict } => {
+                let ids: Vec<_> = pair.running.keys().copied().collect();
+                for id in ids {
+                    pair.finish(id, &outcome(verdict));
+                }
+            }
+            Step::Advance(by) => pair.advance(*by),
+            Step::Edit(edits) => {
+                for edit in edits {
+                    let _ = world.edit(edit);
+                }
+                pair.reload(world.config());
+            }
+            Step::World(new) => {
+                world = new.clone();
+                pair.reload(world.config());
+            }
+            Step::ReloadUnchanged => reload_unchanged(&mut pair),
+            Step::Order { whom, change, lasts } => {
+                let until = lasts.map(|lasts| pair.now + lasts);
+                pair.order(whom, *change, until);
+            }
+            Step::Restart { remembers, kernel_survives, gap } => {
+                let log = std::mem::take(&mut pair.log);
+                pair = pair.restart(world.config(), *remembers, *kernel_survives, *gap);
+                pair.log.splice(0..0, log);
+            }
+        }
+    }
+    (world, pair)
+}
+
+fn outcome(verdict: &Verdict) -> Outcome {
+    Outcome { verdict: verdict.clone(), latency: Duration::from_millis(1) }
+}
+
+/// A reload to the same file: nothing is said, nothing is cancelled, nothing is due at another time.
+fn reload_unchanged(pair: &mut Pair) {
+    let said = pair.log.len();
+    let due = pair.engine.poll_timeout();
+    let memory = pair.engine.memory(pair.now);
+    pair.reload(pair.config.clone());
+    assert_eq!(pair.log[said..], [] as [String; 0]);
+    assert_eq!(pair.engine.poll_timeout(), due);
+    assert_eq!(pair.engine.memory(pair.now), memory);
+}
+
+#[test]
+fn the_engine_agrees_with_the_reference_model() {
+    let runs = (any_world(), prop::collection::vec(any_step(), 1..STEPS));
+    hold(1, runs, |(world, steps)| {
+        let first = play(&world, &steps);
+        // The same inputs, the same outputs.
+        prop_assert_eq!(first, play(&world, &steps));
+        Ok(())
+    });
+}
+
+/// Holds `property` in as many cases as are asked for, or that part of them.
+pub(crate) fn hold<S: Strategy>(
+    part: u32,
+    cases: S,
+    property: impl Fn(S::Value) -> Result<(), TestCaseError>,
+) {
+    let asked = std::env::var("LVSD_ENGINE_CASES").map_or(DEFAULT_CASES, |n| n.parse().unwrap());
+    let mut runner =
+        TestRunner::new(Runs { cases: asked / part, failure_persistence: None, ..Runs::default() });
+    if let Err(error) = runner.run(&cases, property) {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,358 @@
+//! Drives the engine and the reference model side by side and compares them after every input. Also
+//! holds what must be true of the engine's commands whatever the input: no probe runs twice at once,
+//! each runs within its period, none is cancelled without need.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lvsd::engine::memory::Memory;
+use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualServer};
+use lvsd::engine::snapshot::OrderNote;
+use lvsd::engine::table::Table;
+use lvsd::engine::{
+    Command, Engine, Event, News as FirstOrChanged, OrderChange, ProbeId, QuorumKind, Selector, Time,
+};
+
+use crate::model::{Model, News, Remembered, same_run};
+
+pub(crate) struct Pair {
+    pub(crate) engine: Engine,
+    pub(crate) model: Model,
+    pub(crate) now: Time,
+    /// What a kernel would hold that does all it is told.
+    pub(crate) kernel: Table,
+    pub(crate) running: BTreeMap<ProbeId, Run>,
+    /// All that was ever said, for comparing runs.
+    pub(crate) log: Vec<String>,
+    /// When each probe that is wanted was started last, or wanted first.
+    last_start: Vec<(Probe, Timing, Time)>,
+    pub(crate) config: Config,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) probe: Probe,
+    pub(crate) timing: Timing,
+}
+
+/// Whom an order is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Whom {
+    pub(crate) server: RealServerId,
+    pub(crate) any_port: bool,
+    pub(crate) pool: Option<String>,
+}
+
+impl Pair {
+    pub(crate) fn start(config: Config, now: Time) -> Self {
+        let nothing = Remembered { model: &Model::default(), saved_at: None };
+        Self::start_with(config, &Memory::default(), &nothing, Table::default(), now)
+    }
+
+    fn start_with(
+        config: Config,
+        memory: &Memory,
+        remembered: &Remembered<'_>,
+        kernel: Table,
+        now: Time,
+    ) -> Self {
+        let (model, news) = Model::start(&config, remembered, &kernel, now);
+        let mut pair = Self {
+            engine: Engine::start(&config, memory, &kernel, now),
+            model,
+            now,
+            kernel,
+            running: BTreeMap::new(),
+            log: Vec::new(),
+            last_start: Vec::new(),
+            config,
+        };
+        pair.want_probes(&[]);
+        pair.settle(news);
+        pair
+    }
+
+    /// The daemon ends and starts again, with its state file or without.
+    pub(crate) fn restart(
+        self,
+        config: Config,
+        remembers: bool,
+        kernel_survives: bool,
+        gap: Duration,
+    ) -> Self {
+        let now = self.now + gap;
+        let kernel = if kernel_survives { self.kernel } else { Table::default() };
+        let mut memory = self.engine.memory(self.now);
+        let mut saved_at = Some(self.now);
+        if !remembers {
+            memory.saved_at = None;
+            saved_at = None;
+        }
+        let remembered = Remembered { model: &self.model, saved_at };
+        Self::start_with(config, &memory, &remembered, kernel, now)
+    }
+
+    // -- inputs -----------------------------------------------------------------------------
+
+    pub(crate) fn reload(&mut self, config: Config) {
+        let unchanged = self.config == config;
+        let old = std::mem::replace(&mut self.config, config);
+        let plan = self.engine.plan_reload(&self.config);
+        assert_eq!(plan.actions.is_empty(), unchanged_but_order(&old, &self.config), "{:?}", plan.actions);
+        assert_eq!(self.engine.handle_reload(&self.config, self.now), plan);
+        let news = self.model.reload(&self.config);
+        let old_wanted = wanted(&old);
+        self.want_probes(&old_wanted);
+        self.follow_runs(&old_wanted);
+        if unchanged {
+            assert_eq!(news, [], "the model itself");
+        }
+        self.settle(news);
+    }
+
+    pub(crate) fn finish(&mut self, id: ProbeId, outcome: &Outcome) {
+        // No two results come in the same nanosecond: of two the later is believed.
+        self.now = self.now + Duration::from_nanos(1);
+        self.engine.handle_outcome(id, outcome, self.now);
+        let run = self.running.remove(&id).unwrap();
+        let news = self.model.outcome(&run.probe, &run.timing, outcome, self.now);
+        self.settle(news);
+    }
+
+    pub(crate) fn order(&mut self, whom: &Whom, change: OrderChange, until: Option<Time>) {
+        let note = OrderNote { by: "root".to_owned(), reason: None, since: self.now, until };
+        let port = if whom.any_port { None } else { whom.server.port };
+        let selector = Selector { address: whom.server.address, port, virtual_server: whom.pool.as_deref() };
+        let selects = |pool: &VirtualServer, id: RealServerId| {
+            let has_port = match (port, id.port) {
+                (None, _) => true,
+                (Some(wanted), Some(port)) => wanted == port,
+                (Some(wanted), None) => pool.services.iter().any(|s| s.port() == wanted),
+            };
+            id.address == whom.server.address
+                && has_port
+                && whom.pool.as_ref().is_none_or(|n| *n == pool.name)
+        };
+        let hits = self.engine.handle_order(selector, change, &note);
+        let expected: usize = self
+            .model
+            .pools
+            .iter()
+            .map(|p| p.servers.iter().filter(|s| selects(&p.config, s.config.id)).count())
+            .sum();
+        assert_eq!(hits, expected);
+        let news = self.model.order(selects, change, until);
+        self.settle(news);
+    }
+
+    /// Lets time pass, stopping wherever the engine wants to be called.
+    pub(crate) fn advance(&mut self, by: Duration) {
+        let end = self.now + by;
+        for _ in 0..100_000 {
+            let next = self.engine.poll_timeout().filter(|at| *at <= end).unwrap_or(end);
+            self.now = next.max(self.now);
+            let news = self.model.expire(self.now);
+            self.settle(news);
+            let more = self.engine.poll_timeout().is_some_and(|at| at <= end);
+            if self.now == end && !more {
+                return;
+            }
+        }
+        panic!("the engine wants to be called for ever at {:?}", self.now);
+    }
+
+    // -- comparing --------------------------------------------------------------------------
+
+    /// The end of the caller's loop: takes all that the engine says, and compares.
+    fn settle(&mut self, mut expected: Vec<News>) {
+        let at_once = self.model.expire(self.now);
+        expected.extend(at_once);
+        self.engine.handle_timeout(self.now);
+        while let Some(command) = self.engine.next_command() {
+            self.log.push(format!("{:?} {}", self.now, describe(&command)));
+            self.obey(command);
+        }
+        let mut told = Vec::new();
+        while let Some(event) = self.engine.next_event() {
+            self.log.push(format!("{:?} {event:?}", self.now));
+            told.extend(news_of(event));
+        }
+        let is_server = |n: &&News| matches!(n, News::Server { .. });
+        let split =
+            |news: &[News]| -> (Vec<News>, Vec<News>) { news.iter().cloned().partition(|n| is_server(&n)) };
+        assert_eq!(split(&told), split(&expected), "what was told at {:?}", self.now);
+        for (id, service) in self.engine.take_table_changes() {
+            self.log.push(format!("{:?} {id}: {service:?}", self.now));
+            match service {
+                Some(service) => self.kernel.services.insert(id, service),
+                None => self.kernel.services.remove(&id),
+            };
+        }
+        self.compare();
+        self.check_punctuality();
+    }
+
+    fn compare(&self) {
+        let wanted = self.model.table();
+        assert_eq!(self.engine.table(), wanted, "the wanted table at {:?}", self.now);
+        for (id, service) in &wanted.services {
+            assert_eq!(self.kernel.services.get(id), Some(service), "what the kernel was told of {id}");
+        }
+        let snapshot = self.engine.snapshot(None);
+        assert_eq!(snapshot.virtual_servers.len(), self.model.pools.len());
+        for (status, pool) in snapshot.virtual_servers.iter().zip(&self.model.pools) {
+            let name = &pool.config.name;
+            assert_eq!(status.name, *name);
+            assert_eq!(status.quorum.up, pool.quorum_up, "quorum of {name}");
+            assert_eq!(status.quorum.weight, pool.live_weight(), "live weight of {name}");
+            let threshold = u64::try_from(pool.threshold().max(0)).unwrap();
+            assert_eq!(status.quorum.threshold, threshold, "threshold of {name}");
+            assert_eq!(status.real_servers.len(), pool.servers.len());
+            for (status, server) in status.real_servers.iter().zip(&pool.servers) {
+                let of = format!("{} of {name}", server.config.id);
+                assert_eq!(status.address, server.config.id);
+                assert_eq!(status.alive, server.alive(), "{of}");
+                assert_eq!(status.effective_weight, server.effective_weight(), "{of}");
+                assert_eq!(status.order.as_ref().map(|o| (o.order, o.note.until)), server.order, "{of}");
+                let weight = status.operator_weight.as_ref().map(|w| (w.weight, w.note.until));
+                assert_eq!(weight, server.weight, "{of}");
+                let seen: Vec<_> = status.checks.iter().map(|c| (c.up, c.has_run, c.failures)).collect();
+                let verdicts = server.checks.iter().map(|c| &c.verdict);
+                let expected: Vec<_> = verdicts.map(|v| (v.up, v.has_run, v.failures)).collect();
+                assert_eq!(seen, expected, "checks of {of}");
+            }
+        }
+    }
+
+    // -- commands ---------------------------------------------------------------------------
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start { id, check } => {
+                let run = Run { probe: check.probe.clone(), timing: check.timing };
+                let twice = self.running.values().any(|r| r.is(&run.probe, &run.timing));
+                assert!(!twice, "{:?} runs twice at once", run.probe);
+                let last = self.last_start.iter_mut().find(|(p, t, _)| run.is(p, t));
+                last.expect("a probe that nobody asked for").2 = self.now;
+                assert!(self.running.insert(id, run).is_none());
+            }
+            Command::Cancel { id } => panic!("{id:?} was not to be cancelled"),
+        }
+    }
+
+    /// Who owns the runs in flight after a reload. A run is given up only with its question, or
+    /// where the question was asked at several speeds and one had to be chosen.
+    fn follow_runs(&mut self, old: &[(Probe, Timing)]) {
+        let mut cancelled = Vec::new();
+        let mut commands = Vec::new();
+        while let Some(command) = self.engine.next_command() {
+            self.log.push(format!("{:?} {}", self.now, describe(&command)));
+            match command {
+                Command::Cancel { id } => cancelled.push(id),
+                Command::Start { .. } => commands.push(command),
+            }
+        }
+        let new = wanted(&self.config);
+        let has = |set: &[(Probe, Timing)], run: &Run| set.iter().any(|(p, t)| run.is(p, t));
+        let speeds = |set: &[(Probe, Timing)], run: &Run| set.iter().filter(|(p, _)| *p == run.probe).count();
+        for id in cancelled {
+            let run = self.running.remove(&id).expect("a cancelled run");
+            let needless =
+                has(&new, &run) || (speeds(&new, &run) > 0 && speeds(old, &run) == 1 && !has(&new, &run));
+            assert!(!needless, "needless cancel of {run:?}");
+        }
+        for run in self.running.values_mut().filter(|run| !has(&new, run)) {
+            let heirs = new
+                .iter()
+                .filter(|(p, t)| *p == run.probe && !old.iter().any(|(q, u)| q == p && same_run(t, u)));
+            let (_, timing) = heirs.into_iter().next().expect("a run that nobody wants goes on");
+            run.timing = *timing;
+        }
+        for command in commands {
+            self.obey(command);
+        }
+    }
+
+    /// Starts to expect what the configuration asks for.
+    fn want_probes(&mut self, old: &[(Probe, Timing)]) {
+        let now = self.now;
+        let mut next = Vec::new();
+        for (probe, timing) in wanted(&self.config) {
+            let same = |(p, t, _): &&(Probe, Timing, Time)| *p == probe && same_run(t, &timing);
+            let known = self.last_start.iter().find(same).map(|(_, _, at)| *at);
+            assert_eq!(known.is_some(), old.iter().any(|(p, t)| *p == probe && same_run(t, &timing)));
+            next.push((probe, timing, known.unwrap_or(now)));
+        }
+        self.last_start = next;
+        assert_eq!(self.engine.probe_count(), self.last_start.len());
+    }
+
+    /// No probe waits longer than its period, unless it is running.
+    fn check_punctuality(&self) {
+        for (probe, timing, last) in &self.last_start {
+            if self.running.values().any(|r| r.is(probe, timing)) {
+                continue;
+            }
+            let wait = timing.delay_loop.max(timing.warmup).max(timing.delay_before_retry);
+            // The run before may have taken whole periods; the next slot is the one after its end.
+            let asked = self.engine.poll_timeout().expect("a probe waits and nothing is due");
+            assert!(asked >= self.now || asked.since(*last) <= wait, "{probe:?} is late");
+            assert!(asked <= self.now + wait, "{probe:?} must wait from {:?} to {asked:?}", self.now);
+        }
+        assert_eq!(self.engine.lateness(self.now), Duration::ZERO);
+    }
+}
+
+impl Run {
+    fn is(&self, probe: &Probe, timing: &Timing) -> bool {
+        self.probe == *probe && same_run(&self.timing, timing)
+    }
+}
+
+/// Every question with the timing it is asked at, once.
+fn wanted(config: &Config) -> Vec<(Probe, Timing)> {
+    let mut wanted: Vec<(Probe, Timing)> = Vec::new();
+    for check in config.virtual_servers.iter().flat_map(|v| &v.real_servers).flat_map(|s| &s.checks) {
+        if !wanted.iter().any(|(p, t)| *p == check.probe && same_run(t, &check.timing)) {
+            wanted.push((check.probe.clone(), check.timing));
+        }
+    }
+    wanted
+}
+
+/// Equal apart from the order of pools and servers in the file.
+fn unchanged_but_order(old: &Config, new: &Config) -> bool {
+    let sorted = |config: &Config| {
+        let mut pools: Vec<VirtualServer> = config.virtual_servers.iter().map(|v| (**v).clone()).collect();
+        for pool in &mut pools {
+            pool.real_servers.sort_by_key(|s| s.id);
+        }
+        pools.sort_by(|a, b| a.services.cmp(&b.services));
+        pools
+    };
+    sorted(old) == sorted(new)
+}
+
+fn describe(command: &Command) -> String {
+    match command {
+        Command::Start { id, check } => format!("start {id:?} {:?}", check.probe.target),
+        Command::Cancel { id } => format!("cancel {id:?}"),
+    }
+}
+
+fn news_of(event: Event) -> Option<News> {
+    match event {
+        Event::RealServer { of, alive, news, .. } => Some(News::Server {
+            pool: of.virtual_server.name.clone(),
+            server: of.real_server.id,
+            alive,
+            first: news == FirstOrChanged::First,
+        }),
+        Event::Quorum { virtual_server, quorum } => {
+            assert_ne!(quorum.kind, QuorumKind::NoChange);
+            let gained = quorum.kind == QuorumKind::Gained;
+            Some(News::Quorum { pool: virtual_server.name.clone(), gained })
+        }
+        Event::Weight { .. } | Event::Failure { .. } | Event::LocalError { .. } | Event::Order { .. } => None,
+    }
+}

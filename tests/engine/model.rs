@@ -1,0 +1,542 @@
+//! What the engine must do, written once more as plainly as possible: no index, no cached sum, no
+//! queue. State is only what the rules call state: verdicts with their counters, quorum up or down,
+//! the operator's orders, and who has been told of a server. All else is computed when asked for.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lvsd::engine::model::{
+    self, Check, Config, Forwarding, Mode, OnLocalError, Outcome, Probe, RealServerId, SchedulerFlag, Timing,
+    Verdict, WeightChange,
+};
+use lvsd::engine::snapshot::Order;
+use lvsd::engine::table::{
+    Destination, DestinationId, Service, ServiceAttributes, ServiceFlags, ServiceId, Table,
+};
+use lvsd::engine::{OrderChange, Time};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) pools: Vec<Pool>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    pub(crate) config: Arc<model::VirtualServer>,
+    pub(crate) quorum_up: bool,
+    pub(crate) servers: Vec<Server>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) config: Arc<model::RealServer>,
+    pub(crate) checks: Vec<CheckState>,
+    pub(crate) order: Option<(Order, Option<Time>)>,
+    pub(crate) weight: Option<(u32, Option<Time>)>,
+    told: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CheckState {
+    pub(crate) config: Arc<Check>,
+    pub(crate) verdict: VerdictState,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct VerdictState {
+    pub(crate) up: bool,
+    pub(crate) has_run: bool,
+    pub(crate) failures: u32,
+    successes: u32,
+    weight: WeightChange,
+    /// When anything was last heard of it.
+    heard: Option<Time>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    Server { pool: String, server: RealServerId, alive: bool, first: bool },
+    Quorum { pool: String, gained: bool },
+}
+
+/// What a start can know of an earlier run.
+#[derive(Debug)]
+pub(crate) struct Remembered<'a> {
+    pub(crate) model: &'a Model,
+    /// `None`: nobody knows how old it is.
+    pub(crate) saved_at: Option<Time>,
+}
+
+// -- rule 1: verdicts -----------------------------------------------------------------------
+
+impl VerdictState {
+    fn assumed(up: bool) -> Self {
+        Self { up, has_run: false, failures: 0, successes: 0, weight: WeightChange::None, heard: None }
+    }
+
+    fn success(&mut self, timing: &Timing, weight: WeightChange) {
+        self.failures = 0;
+        self.weight = weight;
+        if !self.up {
+            self.successes += 1;
+            if !self.has_run || self.successes >= timing.rise {
+                self.up = true;
+                self.successes = 0;
+            }
+        }
+        self.has_run = true;
+    }
+
+    fn failure(&mut self, timing: &Timing) {
+        self.successes = 0;
+        self.failures += 1;
+        if !self.has_run || self.failures > timing.retry {
+            self.up = false;
+        }
+        self.has_run = true;
+    }
+}
+
+impl Server {
+    fn enforced(&self) -> impl Iterator<Item = &CheckState> {
+        self.checks.iter().filter(|c| c.config.mode == Mode::Enforce)
+    }
+
+    fn passes(&self) -> bool {
+        self.enforced().all(|c| c.verdict.up)
+    }
+
+    fn is(&self, order: Order) -> bool {
+        self.order.is_some_and(|(o, _)| o == order)
+    }
+
+    pub(crate) fn alive(&self) -> bool {
+        self.passes() && !self.is(Order::Disable)
+    }
+
+    // -- rule 3: weights --------------------------------------------------------------------
+
+    fn base(&self) -> u32 {
+        self.weight.map_or(self.config.weight, |(w, _)| w)
+    }
+
+    pub(crate) fn effective_weight(&self) -> u32 {
+        if self.is(Order::Drain) {
+            return 0;
+        }
+        let base = i128::from(self.base());
+        let mut sum = base;
+        for check in self.enforced() {
+            sum += match check.verdict.weight {
+                WeightChange::None => 0,
+                WeightChange::Absolute(weight) => i128::from(weight) - base,
+                WeightChange::Delta(delta) => i128::from(delta),
+            };
+        }
+        u32::try_from(sum.clamp(0, (1 << 31) - 1)).unwrap()
+    }
+
+    /// Rule 2: with nothing changed, is there something that an operator must hear?
+    fn is_news(&self) -> bool {
+        if self.alive() {
+            self.enforced().all(|c| c.verdict.has_run) && self.enforced().any(|c| c.config.alpha)
+        } else {
+            self.enforced().any(|c| c.verdict.has_run && !c.verdict.up)
+        }
+    }
+}
+
+// -- rule 4: quorum -------------------------------------------------------------------------
+
+impl Pool {
+    pub(crate) fn live_weight(&self) -> u64 {
+        self.servers.iter().filter(|s| s.alive()).map(|s| u64::from(s.effective_weight())).sum()
+    }
+
+    pub(crate) fn threshold(&self) -> i128 {
+        let (quorum, hysteresis) = (i128::from(self.config.quorum), i128::from(self.config.hysteresis));
+        let checks = self.config.real_servers.iter().flat_map(|s| &s.checks);
+        let most: i128 = if checks.map(|c| &c.probe.kind).any(|k| k.moves_weight()) {
+            i128::MAX
+        } else {
+            self.config.real_servers.iter().map(|s| i128::from(s.weight)).sum()
+        };
+        if self.quorum_up { quorum.min(most) - hysteresis } else { (quorum + hysteresis).min(most) }
+    }
+
+    fn has_quorum(&self) -> bool {
+        let weight = self.live_weight();
+        weight > 0 && i128::from(weight) >= self.threshold()
+    }
+
+    fn is_sorry(&self) -> bool {
+        self.config.sorry_server.is_some() && !self.quorum_up
+    }
+
+    fn first_quorum(&mut self, remembered: Option<bool>) {
+        self.quorum_up = remembered.unwrap_or(false);
+        self.quorum_up = self.has_quorum();
+    }
+
+    // -- rule 5: table ----------------------------------------------------------------------
+
+    fn service(&self, service: &ServiceId) -> Service {
+        let mut destinations = BTreeMap::new();
+        for server in &self.servers {
+            let weight = match (server.alive(), self.is_sorry()) {
+                (true, false) => Some(server.effective_weight()),
+                (true, true) if server.is(Order::Drain) => Some(0),
+                (true, true) | (false, _) => server.config.inhibit_on_failure.then_some(0),
+            };
+            if let Some(weight) = weight {
+                let id = destination_id(server.config.id, server.config.forwarding, service);
+                destinations.insert(id, entry(&server.config, weight));
+            }
+        }
+        if let Some(sorry) = &self.config.sorry_server {
+            let id = RealServerId { address: sorry.address, port: sorry.port };
+            let id = destination_id(id, sorry.forwarding, service);
+            let own = |weight| Destination {
+                forwarding: sorry.forwarding,
+                weight,
+                upper_threshold: 0,
+                lower_threshold: 0,
+            };
+            let mut is_twin = self
+                .servers
+                .iter()
+                .filter(|s| destination_id(s.config.id, s.config.forwarding, service) == id);
+            if self.is_sorry() {
+                let serving = match is_twin.next() {
+                    None => own(1),
+                    Some(twin) if !twin.alive() => entry(&twin.config, 1),
+                    Some(twin) if twin.is(Order::Drain) => entry(&twin.config, 0),
+                    Some(twin) => entry(&twin.config, twin.effective_weight().max(1)),
+                };
+                destinations.insert(id, serving);
+            } else if sorry.inhibit {
+                destinations.entry(id).or_insert(own(0));
+            }
+        }
+        Service { attributes: attributes(&self.config, service), destinations }
+    }
+}
+
+fn entry(server: &model::RealServer, weight: u32) -> Destination {
+    Destination {
+        forwarding: server.forwarding,
+        weight,
+        upper_threshold: server.upper_threshold.map_or(0, |t| t.get()),
+        lower_threshold: server.lower_threshold.map_or(0, |t| t.get()),
+    }
+}
+
+fn destination_id(id: RealServerId, forwarding: Forwarding, service: &ServiceId) -> DestinationId {
+    let own = matches!(forwarding, Forwarding::Nat | Forwarding::Local).then_some(id.port).flatten();
+    DestinationId { address: id.address, port: own.unwrap_or(service.port()) }
+}
+
+fn attributes(pool: &model::VirtualServer, service: &ServiceId) -> ServiceAttributes {
+    let mut flags = ServiceFlags::default();
+    if pool.one_packet {
+        flags = flags.with(ServiceFlags::ONE_PACKET);
+    }
+    for flag in &pool.scheduler_flags {
+        flags = flags.with(match flag {
+            SchedulerFlag::One => ServiceFlags::SCHEDULER_1,
+            SchedulerFlag::Two => ServiceFlags::SCHEDULER_2,
+            SchedulerFlag::Three => ServiceFlags::SCHEDULER_3,
+        });
+    }
+    let persistence = pool.persistence.as_ref();
+    ServiceAttributes {
+        scheduler: pool.scheduler.clone(),
+        flags,
+        persistence: persistence.map(|p| p.timeout.get()),
+        netmask: persistence.and_then(|p| p.netmask).unwrap_or(service.family().bits()),
+        persistence_engine: persistence.and_then(|p| p.engine.clone()),
+    }
+}
+
+impl Model {
+    pub(crate) fn table(&self) -> Table {
+        let services = self
+            .pools
+            .iter()
+            .flat_map(|pool| pool.config.services.iter().map(|id| (*id, Arc::new(pool.service(id)))));
+        Table { services: services.collect() }
+    }
+
+    // -- inputs -----------------------------------------------------------------------------
+
+    /// One run of `probe`, asked for with `timing`, has ended: all who asked so hear it.
+    pub(crate) fn outcome(
+        &mut self,
+        probe: &Probe,
+        timing: &Timing,
+        outcome: &Outcome,
+        now: Time,
+    ) -> Vec<News> {
+        self.step(|model, firsts| {
+            for (pool_at, pool) in model.pools.iter_mut().enumerate() {
+                for (server_at, server) in pool.servers.iter_mut().enumerate() {
+                    let alpha = server.enforced().any(|c| c.config.alpha);
+                    for check in &mut server.checks {
+                        if check.config.probe == *probe && same_run(&check.config.timing, timing) {
+                            let first = check.hear(outcome, now);
+                            let failed = !check.verdict.up;
+                            if first && check.config.mode == Mode::Enforce && (failed || alpha) {
+                                firsts.push((pool_at, server_at));
+                            }
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    pub(crate) fn order(
+        &mut self,
+        selects: impl Fn(&model::VirtualServer, RealServerId) -> bool,
+        change: OrderChange,
+        until: Option<Time>,
+    ) -> Vec<News> {
+        self.step(|model, _| {
+            for pool in &mut model.pools {
+                for server in pool.servers.iter_mut().filter(|s| selects(&pool.config, s.config.id)) {
+                    match change {
+                        OrderChange::Drain => server.order = Some((Order::Drain, until)),
+                        OrderChange::Disable => server.order = Some((Order::Disable, until)),
+                        OrderChange::Enable => server.order = None,
+                        OrderChange::Weight(weight) => server.weight = Some((weight, until)),
+                        OrderChange::WeightAuto => server.weight = None,
+                    }
+                }
+            }
+        })
+    }
+
+    pub(crate) fn expire(&mut self, now: Time) -> Vec<News> {
+        self.step(|model, _| model.end_orders(now))
+    }
+
+    fn end_orders(&mut self, now: Time) {
+        for server in self.pools.iter_mut().flat_map(|p| &mut p.servers) {
+            server.order = server.order.filter(|(_, until)| until.is_none_or(|until| until > now));
+            server.weight = server.weight.filter(|(_, until)| until.is_none_or(|until| until > now));
+        }
+    }
+
+    /// Applies one input as a whole, then tells what is different.
+    fn step(&mut self, change: impl FnOnce(&mut Self, &mut Vec<(usize, usize)>)) -> Vec<News> {
+        let before: Vec<Vec<bool>> =
+            self.pools.iter().map(|p| p.servers.iter().map(Server::alive).collect()).collect();
+        let mut firsts = Vec::new();
+        change(self, &mut firsts);
+        self.tell(&before, &firsts)
+    }
+
+    fn tell(&mut self, before: &[Vec<bool>], firsts: &[(usize, usize)]) -> Vec<News> {
+        let mut news = Vec::new();
+        for (pool_at, pool) in self.pools.iter_mut().enumerate() {
+            for (server_at, server) in pool.servers.iter_mut().enumerate() {
+                let changed = server.alive() != before[pool_at][server_at];
+                let first = firsts.contains(&(pool_at, server_at)) && !server.told && server.is_news();
+                if changed || first {
+                    server.told = true;
+                    news.push(News::Server {
+                        pool: pool.config.name.clone(),
+                        server: server.config.id,
+                        alive: server.alive(),
+                        first: !changed,
+                    });
+                }
+            }
+        }
+        for pool in &mut self.pools {
+            let up = pool.has_quorum();
+            if up != pool.quorum_up {
+                pool.quorum_up = up;
+                news.push(News::Quorum { pool: pool.config.name.clone(), gained: up });
+            }
+        }
+        news
+    }
+
+    // -- rule 8: reload ---------------------------------------------------------------------
+
+    pub(crate) fn reload(&mut self, config: &Config) -> Vec<News> {
+        let old = std::mem::take(self);
+        let mut before = Vec::new();
+        for pool in &config.virtual_servers {
+            let among = old.predecessors(&pool.services);
+            let mut alive = Vec::new();
+            let mut servers = Vec::new();
+            for server in &pool.real_servers {
+                let known = among.iter().flat_map(|p| &p.servers).find(|s| s.config.id == server.id);
+                let checks = server.checks.iter().map(|check| CheckState {
+                    config: Arc::clone(check),
+                    verdict: known
+                        .and_then(|s| s.checks.iter().find(|c| c.config.probe == check.probe))
+                        .map(|c| c.verdict.clone())
+                        .or_else(|| old.verdict_elsewhere(&check.probe))
+                        .unwrap_or_else(|| VerdictState::assumed(known.map_or(!check.alpha, Server::passes))),
+                });
+                let server = Server {
+                    config: Arc::clone(server),
+                    checks: checks.collect(),
+                    order: known.and_then(|s| s.order),
+                    weight: known.and_then(|s| s.weight),
+                    told: known.is_some_and(|s| s.told),
+                };
+                alive.push(known.map_or(server.alive(), Server::alive));
+                servers.push(server);
+            }
+            let mut pool = Pool { config: Arc::clone(pool), quorum_up: false, servers };
+            match among.first() {
+                Some(first) => pool.quorum_up = first.quorum_up,
+                None => pool.first_quorum(None),
+            }
+            before.push(alive);
+            self.pools.push(pool);
+        }
+        self.tell(&before, &[])
+    }
+
+    /// Old pools with any of these services: the one with the most first, then by the first service.
+    fn predecessors(&self, services: &[ServiceId]) -> Vec<&Pool> {
+        let mut ranked: Vec<_> = self
+            .pools
+            .iter()
+            .filter_map(|pool| {
+                let shared = services.iter().filter(|s| pool.config.services.contains(s)).count();
+                let first = services.iter().position(|s| pool.config.services.contains(s))?;
+                Some((Reverse(shared), first, pool))
+            })
+            .collect();
+        ranked.sort_by_key(|(shared, first, _)| (*shared, *first));
+        ranked.into_iter().map(|(_, _, pool)| pool).collect()
+    }
+
+    /// The verdict of an identical check that has run, whoever's it is: the one heard of last.
+    fn verdict_elsewhere(&self, probe: &Probe) -> Option<VerdictState> {
+        let checks = self.pools.iter().flat_map(|p| &p.servers).flat_map(|s| &s.checks);
+        checks
+            .filter(|c| c.config.probe == *probe && c.verdict.has_run)
+            .map(|c| &c.verdict)
+            .max_by_key(|v| (v.heard, v.up, v.failures, v.successes))
+            .cloned()
+    }
+
+    // -- rule 9: start ----------------------------------------------------------------------
+
+    pub(crate) fn start(
+        config: &Config,
+        remembered: &Remembered<'_>,
+        observed: &Table,
+        now: Time,
+    ) -> (Self, Vec<News>) {
+        let age = remembered.saved_at.map(|at| now.since(at));
+        let fresh =
+            |check: &Check| age.is_some_and(|age| age < check.timing.delay_loop * 3 + check.timing.timeout);
+        let mut model = Self::default();
+        let mut unknown: Vec<(usize, usize, usize)> = Vec::new();
+        for (pool_at, pool) in config.virtual_servers.iter().enumerate() {
+            let among = remembered.model.predecessors(&pool.services);
+            let mut servers = Vec::new();
+            for (server_at, server) in pool.real_servers.iter().enumerate() {
+                let known = among.iter().flat_map(|p| &p.servers).find(|s| s.config.id == server.id);
+                let mut new = Server {
+                    config: Arc::clone(server),
+                    checks: Vec::new(),
+                    order: known.and_then(|s| s.order),
+                    weight: known.and_then(|s| s.weight),
+                    told: false,
+                };
+                let found = new.found_serving(&pool.services, observed);
+                for (check_at, check) in server.checks.iter().enumerate() {
+                    let verdict = known
+                        .filter(|_| fresh(check))
+                        .and_then(|s| s.checks.iter().find(|c| c.config.probe == check.probe))
+                        .map(|c| c.verdict.clone())
+                        .filter(|v| v.has_run);
+                    match &verdict {
+                        Some(_) => new.told = true,
+                        None => unknown.push((pool_at, server_at, check_at)),
+                    }
+                    new.checks.push(CheckState {
+                        config: Arc::clone(check),
+                        verdict: verdict
+                            .unwrap_or_else(|| VerdictState::assumed(found.unwrap_or(!check.alpha))),
+                    });
+                }
+                servers.push(new);
+            }
+            model.pools.push(Pool { config: Arc::clone(pool), quorum_up: false, servers });
+        }
+        let taken: Vec<_> = unknown
+            .iter()
+            .map(|(p, s, c)| model.verdict_elsewhere(&model.pools[*p].servers[*s].checks[*c].config.probe))
+            .collect();
+        for ((p, s, c), verdict) in unknown.into_iter().zip(taken) {
+            if let Some(verdict) = verdict {
+                model.pools[p].servers[s].checks[c].verdict = verdict;
+            }
+        }
+        // An order that is over ends before the quorum is first looked at.
+        let before: Vec<Vec<bool>> =
+            model.pools.iter().map(|p| p.servers.iter().map(Server::alive).collect()).collect();
+        model.end_orders(now);
+        for pool in &mut model.pools {
+            let checks = pool.config.real_servers.iter().flat_map(|s| &s.checks);
+            let all_fresh = age.is_some() && checks.into_iter().all(|c| fresh(c));
+            let past = remembered.model.predecessors(&pool.config.services);
+            pool.first_quorum(past.first().filter(|_| all_fresh).map(|p| p.quorum_up));
+        }
+        let news = model.tell(&before, &[]);
+        (model, news)
+    }
+}
+
+impl Server {
+    /// What the kernel's table says of it; `None` if that says nothing.
+    fn found_serving(&self, services: &[ServiceId], table: &Table) -> Option<bool> {
+        let found: Vec<_> = services.iter().filter_map(|id| Some((id, table.services.get(id)?))).collect();
+        let entries: Vec<_> = found
+            .iter()
+            .filter_map(|(id, service)| {
+                service.destinations.get(&destination_id(self.config.id, self.config.forwarding, id))
+            })
+            .collect();
+        let weightless = self.base() == 0 || self.is(Order::Drain);
+        match (found.is_empty(), entries.iter().any(|d| d.weight > 0)) {
+            (true, _) => None,
+            (false, true) => Some(true),
+            (false, false) if weightless && entries.is_empty() => None,
+            (false, false) => Some(weightless),
+        }
+    }
+}
+
+impl CheckState {
+    /// Counts one outcome. Was it the first?
+    fn hear(&mut self, outcome: &Outcome, now: Time) -> bool {
+        self.verdict.heard = Some(now);
+        let first = !self.verdict.has_run;
+        match (&outcome.verdict, self.config.on_local_error) {
+            (Verdict::LocalError(_), OnLocalError::Ignore) => return false,
+            (Verdict::Success { weight, .. }, _) => self.verdict.success(&self.config.timing, *weight),
+            (Verdict::Failure(_), _) | (Verdict::LocalError(_), OnLocalError::Fail) => {
+                self.verdict.failure(&self.config.timing);
+            }
+        }
+        first
+    }
+}
+
+/// Do two checks share their runs? The time over which first runs are spread is no part of it.
+pub(crate) fn same_run(one: &Timing, other: &Timing) -> bool {
+    Timing { warmup: Duration::ZERO, ..*one } == Timing { warmup: Duration::ZERO, ..*other }
+}

@@ -1,0 +1,205 @@
+//! What must hold of every reload and start, whatever the world: said without the reference model.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lvsd::engine::memory::Memory;
+use lvsd::engine::table::{ServiceId, Table};
+use lvsd::engine::{Command, Engine, ProbeId, Time};
+use proptest::prelude::*;
+
+use crate::agreement::{Step, any_step, hold, play_to};
+use crate::driver::Pair;
+use crate::universe::{WorldSpec, any_world, timing};
+
+/// The full agreement runs more often; this is a part of its cases.
+const PART: u32 = 5;
+
+fn any_run() -> impl Strategy<Value = (WorldSpec, Vec<Step>)> {
+    (any_world(), prop::collection::vec(any_step(), 0..40))
+}
+
+#[test]
+fn an_unchanged_reload_is_nothing() {
+    hold(PART, any_run(), |(world, steps)| {
+        let (_, mut pair) = play_to(&world, &steps);
+        let engine = &mut pair.engine;
+        let before = (engine.table(), engine.snapshot(None), engine.memory(pair.now), engine.poll_timeout());
+        let plan = engine.handle_reload(&pair.config, pair.now);
+        engine.handle_timeout(pair.now);
+        prop_assert_eq!(plan.actions, []);
+        prop_assert!(engine.next_command().is_none() && engine.next_event().is_none());
+        prop_assert_eq!(engine.take_table_changes(), []);
+        let after = (engine.table(), engine.snapshot(None), engine.memory(pair.now), engine.poll_timeout());
+        prop_assert_eq!(before, after);
+        Ok(())
+    });
+}
+
+/// Changes everything that is edited in place and decides nothing about who serves.
+fn dress_up(world: &WorldSpec, timings: usize) -> WorldSpec {
+    let mut world = world.clone();
+    for pool in &mut world.pools {
+        pool.scheduler = !pool.scheduler;
+        pool.persistent = !pool.persistent;
+        for server in &mut pool.servers {
+            server.limited = !server.limited;
+            server.inhibit = !server.inhibit;
+            for check in &mut server.checks {
+                check.timing = (check.timing + timings) % 4;
+                check.alpha = !check.alpha;
+                check.local_error_fails = !check.local_error_fails;
+            }
+        }
+    }
+    world
+}
+
+#[test]
+fn there_and_back_is_the_identity() {
+    hold(PART, (any_run(), 0..4_usize), |((world, steps), timings)| {
+        let (world, mut pair) = play_to(&world, &steps);
+        let other = dress_up(&world, timings).config();
+        let engine = &mut pair.engine;
+        let before = (engine.table(), engine.snapshot(None), engine.memory(pair.now));
+        engine.handle_reload(&other, pair.now);
+        engine.take_table_changes();
+        engine.handle_reload(&pair.config, pair.now);
+        engine.take_table_changes();
+        prop_assert_eq!(before, (engine.table(), engine.snapshot(None), engine.memory(pair.now)));
+        prop_assert!(engine.next_event().is_none());
+        Ok(())
+    });
+}
+
+#[test]
+fn the_order_of_the_file_decides_nothing() {
+    hold(PART, (any_run(), 0..4_usize), |((world, steps), by)| {
+        let (_, mut pair) = play_to(&world, &steps);
+        let mut shuffled = pair.config.clone();
+        shuffled.virtual_servers.reverse();
+        for pool in &mut shuffled.virtual_servers {
+            let mut turned = (**pool).clone();
+            let len = turned.real_servers.len().max(1);
+            turned.real_servers.rotate_left(by % len);
+            *pool = turned.into();
+        }
+        let before = pair.engine.table();
+        let due = pair.engine.poll_timeout();
+        pair.reload(shuffled.clone());
+        prop_assert_eq!(&before, &pair.engine.table());
+        prop_assert_eq!(due, pair.engine.poll_timeout());
+        // Nor does it when both files are started from what is remembered.
+        let memory = pair.engine.memory(pair.now);
+        let start = |config| {
+            let mut engine = Engine::start(config, &memory, &before, pair.now);
+            engine.take_table_changes();
+            engine.table()
+        };
+        prop_assert_eq!(start(&pair.config), start(&shuffled));
+        Ok(())
+    });
+}
+
+/// Commands of one moment.
+fn commands(engine: &mut Engine, now: Time) -> Vec<Command> {
+    engine.handle_timeout(now);
+    std::iter::from_fn(|| engine.next_command()).collect()
+}
+
+#[test]
+fn reloads_that_never_end_starve_no_check() {
+    // A reload every 50 ms, between two files that say the same with other servers around: each check
+    // that stays must run as often as if there were none.
+    hold(PART, (any_world(), any_world()), |(one, other)| {
+        let quick = |mut world: WorldSpec| {
+            let checks = world.pools.iter_mut().flat_map(|p| &mut p.servers).flat_map(|s| &mut s.checks);
+            checks.for_each(|check| check.timing = 0);
+            world.config()
+        };
+        let files = [quick(one), quick(other)];
+        let period = timing(0).delay_loop;
+        let mut engine = Engine::start(&files[0], &Memory::default(), &Table::default(), Time::ZERO);
+        let probes = |config: &lvsd::engine::model::Config| {
+            let checks = config.virtual_servers.iter().flat_map(|v| &v.real_servers).flat_map(|s| &s.checks);
+            checks.map(|c| format!("{:?}", c.probe)).collect::<BTreeSet<_>>()
+        };
+        let staying: BTreeSet<_> = probes(&files[0]).intersection(&probes(&files[1])).cloned().collect();
+        let mut last_run: std::collections::BTreeMap<_, _> =
+            staying.iter().map(|p| (p.clone(), Time::ZERO)).collect();
+        let outcome = lvsd::engine::model::Outcome {
+            verdict: lvsd::engine::model::Verdict::Success {
+                detail: String::new(),
+                weight: lvsd::engine::model::WeightChange::None,
+            },
+            latency: Duration::ZERO,
+        };
+        for turn in 1..100_usize {
+            let now = Time::ZERO + Duration::from_millis(50) * u32::try_from(turn).unwrap();
+            let mut ended: Vec<ProbeId> = Vec::new();
+            for command in commands(&mut engine, now) {
+                if let Command::Start { id, check } = command {
+                    ended.push(id);
+                    last_run.entry(format!("{:?}", check.probe)).and_modify(|at| *at = now);
+                }
+            }
+            for id in ended {
+                engine.handle_outcome(id, &outcome, now);
+            }
+            for (probe, at) in &last_run {
+                let waited = now.since(*at);
+                prop_assert!(waited <= period + Duration::from_millis(50), "{} waits {:?}", probe, waited);
+            }
+            engine.handle_reload(&files[turn % 2], now);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_state_file_of_another_clock_says_nothing_of_verdicts() {
+    let world = any_run();
+    hold(PART, world, |(world, steps)| {
+        let (_, pair) = play_to(&world, &steps);
+        let Pair { engine, now, config, .. } = pair;
+        let earlier = Time::from_nanos(now.as_nanos() - 1);
+        let start = |memory: &Memory| {
+            let mut engine = Engine::start(&config, memory, &Table::default(), earlier);
+            engine.take_table_changes();
+            (engine.table(), engine.snapshot(None))
+        };
+        let ahead = engine.memory(now);
+        let unknown = Memory { saved_at: None, ..ahead.clone() };
+        prop_assert_eq!(start(&ahead), start(&unknown));
+        Ok(())
+    });
+}
+
+#[test]
+fn changes_add_up_to_the_table() {
+    // Also when they are not taken for a while.
+    hold(PART, (any_run(), any_world()), |((world, steps), next)| {
+        let (_, mut pair) = play_to(&world, &steps);
+        let engine = &mut pair.engine;
+        let mut kernel = engine.table();
+        engine.handle_reload(&next.config(), pair.now);
+        engine.handle_reload(&world.config(), pair.now);
+        engine.handle_reload(&next.config(), pair.now);
+        let changes = engine.take_table_changes();
+        let ids: BTreeSet<ServiceId> = changes.iter().map(|(id, _)| *id).collect();
+        prop_assert_eq!(ids.len(), changes.len(), "no service twice");
+        for (id, service) in changes {
+            let known = kernel.services.get(&id);
+            prop_assert_ne!(known, service.as_ref(), "a change that is none");
+            match service {
+                Some(service) => kernel.services.insert(id, service),
+                None => kernel.services.remove(&id),
+            };
+        }
+        prop_assert_eq!(kernel, engine.table());
+        let wanted: BTreeSet<ServiceId> = engine.services().collect();
+        prop_assert_eq!(engine.table().services.into_keys().collect::<BTreeSet<_>>(), wanted);
+        prop_assert_eq!(engine.take_table_changes(), []);
+        Ok(())
+    });
+}
