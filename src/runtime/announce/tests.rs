@@ -158,6 +158,24 @@ fn a_failed_try_is_said_at_debug_with_its_number() {
     );
 }
 
+/// Ours to mend, not the server's: an error, counted.
+#[test]
+fn a_check_that_broke_is_an_error() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let dispatcher = Dispatcher::new(runtime.handle().clone(), Limits::default());
+    let mut announcer = Announcer::new("lvs1".to_owned(), dispatcher);
+    let transition =
+        Transition { from: true, to: true, changed: false, retrying: true, retries: 1, first: false };
+    let fault = Fault { phase: Phase::Internal, reason: "panic: out of cheese".to_owned() };
+    let lines = logged(|| {
+        announcer.announce(Event::Failure { of: server(), check: check(), transition, fault }, NOW)
+    });
+    let message = format!("{SERVER} in web: the tcp check itself broke: internal: panic: out of cheese");
+    let fields = [("virtual_server", "web"), ("real_server", SERVER), ("check", "tcp")];
+    assert_eq!(lines, [line(Level::ERROR, &message, &fields)]);
+    assert_eq!(announcer.broken_checks, 1);
+}
+
 #[test]
 fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
     let event = |kind, sorry_action| Event::Quorum {
