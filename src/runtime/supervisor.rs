@@ -145,8 +145,9 @@ impl Supervisor {
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             planned = self.planning.planned() => Input::Planned(planned),
-            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
+            // After the outcomes: clients that never stop asking hold up nothing but each other.
+            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             () = tokio::time::sleep(delay) => Input::Timeout,
         }
     }
