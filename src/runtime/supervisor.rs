@@ -3,7 +3,7 @@
 //! client, waits elsewhere and comes back as an input.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,17 +246,7 @@ impl Supervisor {
         if let Some(settings) = held.settings {
             self.progress.asked = self.writer.set(settings);
         }
-        let path = self.config.daemon.state_file.display();
-        match news {
-            Some(News::Failing(error)) => {
-                error!(
-                    "cannot write state file {path}: {error}; a restart will not know the verdicts of now"
-                );
-            }
-            Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
-            Some(News::Recovered) => info!("state file {path} can be written again"),
-            None => {}
-        }
+        tell_of_record(&self.config.daemon.state_file, news);
     }
 
     // -- the kernel ---------------------------------------------------------------------------
@@ -354,7 +344,8 @@ impl Supervisor {
             state.original_timeouts = None;
         }
         state.memory.saved_at = Some(clock::now());
-        self.recorder.finish(state, FAREWELL).await;
+        let news = self.recorder.finish(state, FAREWELL).await;
+        tell_of_record(&self.config.daemon.state_file, news);
         // A dump that hangs ends with the process.
         let threads = tokio::task::spawn_blocking(move || self.writer.join());
         let _ = tokio::time::timeout(FAREWELL, threads).await;
@@ -390,6 +381,18 @@ impl Supervisor {
                 false
             }
         }
+    }
+}
+
+fn tell_of_record(path: &Path, news: Option<News>) {
+    let path = path.display();
+    match news {
+        Some(News::Failing(error)) => {
+            error!("cannot write state file {path}: {error}; a restart will not know the verdicts of now");
+        }
+        Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
+        Some(News::Recovered) => info!("state file {path} can be written again"),
+        None => {}
     }
 }
 

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::model::{Forwarding, Protocol, Scheduler};
+use crate::engine::model::{
+    Config, Daemon, Drift, Forwarding, OnStop, Protocol, RealServer, RealServerId, Scheduler, Timeouts,
+    VirtualServer,
+};
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
 
 /// How long anything may take that should happen at once; no test measures speed with it.
@@ -39,6 +42,57 @@ pub(super) fn service(scheduler: &str, destinations: &[(&str, u32)]) -> Arc<Serv
 
 pub(super) fn table<const N: usize>(services: [(ServiceId, Arc<Service>); N]) -> Table {
     Table { services: BTreeMap::from(services) }
+}
+
+/// A virtual server with one service and these real servers, all without checks.
+pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualServer> {
+    Arc::new(VirtualServer {
+        name: name.to_owned(),
+        services: vec![tcp(service)],
+        scheduler: Scheduler::new("wrr").unwrap(),
+        scheduler_flags: vec![],
+        one_packet: false,
+        persistence: None,
+        quorum: 1,
+        hysteresis: 0,
+        omega: false,
+        sorry_server: None,
+        quorum_up: None,
+        quorum_down: None,
+        real_servers: servers.iter().map(|address| real_server(address)).collect(),
+    })
+}
+
+pub(super) fn real_server(address: &str) -> Arc<RealServer> {
+    let address: SocketAddr = address.parse().unwrap();
+    Arc::new(RealServer {
+        id: RealServerId { address: address.ip(), port: Some(address.port()) },
+        weight: 1,
+        forwarding: Forwarding::Nat,
+        upper_threshold: None,
+        lower_threshold: None,
+        inhibit_on_failure: false,
+        alpha: false,
+        notify_up: None,
+        notify_down: None,
+        checks: vec![],
+    })
+}
+
+pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
+    let daemon = Daemon {
+        name: None,
+        control_socket: "control.sock".into(),
+        state_file: "state.json".into(),
+        http: None,
+        on_stop: OnStop::Withdraw,
+        drift: Drift::Repair,
+        drift_interval: Duration::from_secs(10),
+        log: "info".to_owned(),
+        timeouts: Timeouts::default(),
+        sync: None,
+    };
+    Config { daemon, virtual_servers }
 }
 
 /// Asks again and again until there is an answer.
