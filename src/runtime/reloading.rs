@@ -209,3 +209,6 @@ fn answer_all(answers: Vec<Answer>, reply: &Reply) {
         let _ = answer.send(reply.clone());
     }
 }
+
+#[cfg(test)]
+mod tests;
