@@ -79,8 +79,16 @@ impl Supervisor {
             self.reloading.next.get_or_insert_default().extend(answer);
             return;
         }
-        self.manager.reloading();
-        self.reloading.begin(self.config_path.clone(), answer.into_iter().collect());
+        self.load(answer.into_iter().collect());
+    }
+
+    /// The service manager hears of reloads only after the start: before, READY would end the start, and
+    /// that is for the first table to do.
+    fn load(&mut self, answers: Vec<Answer>) {
+        if self.progress.synced {
+            self.manager.reloading();
+        }
+        self.reloading.begin(self.config_path.clone(), answers);
     }
 
     /// The file cannot come into force: nothing changes.
@@ -139,10 +147,11 @@ impl Supervisor {
 
     fn end_reload(&mut self, status: &str) {
         self.manager.status(status);
-        self.manager.ready();
+        if self.progress.synced {
+            self.manager.ready();
+        }
         if let Some(answers) = self.reloading.next.take() {
-            self.manager.reloading();
-            self.reloading.begin(self.config_path.clone(), answers);
+            self.load(answers);
         }
     }
 

@@ -78,7 +78,7 @@ pub(super) struct Progress {
     /// Everything asked of the writer so far.
     asked: Ticket,
     /// The first table has been written.
-    synced: bool,
+    pub(super) synced: bool,
     /// As last told to the service manager.
     status: String,
     /// What the kernel was last told to be set to.
@@ -118,6 +118,8 @@ impl Supervisor {
     pub(super) async fn run(mut self) {
         self.settle_settings();
         self.turn();
+        // A table without services needs no change, but an answer too.
+        self.progress.asked = self.writer.want(vec![]);
         loop {
             let stop = match self.next_input().await {
                 Input::Signal(signal) => self.handle_signal(signal),
@@ -145,8 +147,9 @@ impl Supervisor {
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             planned = self.planning.planned() => Input::Planned(planned),
-            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
+            // After the outcomes: clients that never stop asking hold up nothing but each other.
+            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             () = tokio::time::sleep(delay) => Input::Timeout,
         }
     }
