@@ -57,6 +57,14 @@ fn health_is_served_from_the_configured_port() {
 }
 
 #[test]
+fn a_daemon_with_nothing_to_do_is_ready() {
+    let place = Place::new("http = \"127.0.0.1:0\"\n");
+    let daemon = place.start();
+    assert_eq!(daemon.page("/readyz").0, 200);
+    assert_eq!(place.status()["virtual_servers"], json!([]));
+}
+
+#[test]
 fn usr1_writes_the_state_to_the_log() {
     let (first, second) = (Backend::new(), Backend::new());
     let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
