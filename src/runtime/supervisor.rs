@@ -189,6 +189,9 @@ impl Supervisor {
     /// Carries out what the engine has decided, and shows that the loop lives.
     fn turn(&mut self) {
         let now = clock::now();
+        if now >= self.progress.next_tick {
+            self.health.vitals.note_lateness(self.engine.lateness(now));
+        }
         self.engine.handle_timeout(now);
         while let Some(command) = self.engine.next_command() {
             match command {
@@ -217,7 +220,6 @@ impl Supervisor {
 
     fn tick(&mut self, now: Time) {
         self.health.heartbeat.beat();
-        self.health.vitals.note_lateness(self.engine.lateness(now));
         if now < self.progress.next_tick {
             return;
         }
