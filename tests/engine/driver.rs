@@ -303,7 +303,11 @@ impl Pair {
             assert!(asked <= self.now + wait, "{probe:?} must wait from {:?} to {asked:?}", self.now);
         }
         let overdue = self.running.values().map(|run| self.now.since(run.end)).max();
-        assert_eq!(self.engine.lateness(self.now), overdue.unwrap_or_default(), "nothing waits to be started");
+        assert_eq!(
+            self.engine.lateness(self.now),
+            overdue.unwrap_or_default(),
+            "nothing waits to be started"
+        );
     }
 }
 
