@@ -264,8 +264,9 @@ impl Supervisor {
                 if operations > 0 {
                     debug!(operations, failed = failed.len(), "wrote to the kernel");
                 }
-                for failure in &failed {
-                    self.tell_repeatedly(&failure.to_string(), now);
+                let failures = super::failures::lines(&failed);
+                for failure in &failures {
+                    self.tell_repeatedly(failure, now);
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
                 if all && settled {
@@ -275,7 +276,7 @@ impl Supervisor {
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());
                 }
-                self.reloading.note_written(ticket, &failed);
+                self.reloading.note_written(ticket, failures);
             }
             Report::Drifted(drifted) => {
                 self.progress.counters.drift += drifted.repairs.len() as u64;
@@ -378,7 +379,7 @@ impl Supervisor {
             while let Some(report) = reports.recv().await {
                 match report {
                     Report::Written { ticket, failed, settled, .. } if ticket >= last => {
-                        failed.iter().for_each(|failure| error!("{failure}"));
+                        super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
                         gone = settled;
                     }
                     Report::Failed(error) => {
