@@ -208,7 +208,12 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
 
 #[test]
 fn weights_and_orders_are_information() {
-    let order = |change, reason| Event::Order { of: server(), change, note: note("alice", reason) };
+    let order = |change, reason| Event::Order {
+        of: server(),
+        change,
+        note: note("alice", reason),
+        occasion: Occasion::Operator,
+    };
     let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
     let said =
         |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
@@ -325,7 +330,12 @@ fn every_change_runs_its_script() {
         quorum(QuorumKind::Gained),
         // No scripts for these.
         Event::Weight { of: of(), from: 1, to: 2, cause: Cause::Operator },
-        Event::Order { of: of(), change: OrderChange::Drain, note: note("alice", None) },
+        Event::Order {
+            of: of(),
+            change: OrderChange::Drain,
+            note: note("alice", None),
+            occasion: Occasion::Operator,
+        },
         Event::LocalError { of: of(), check: check(), fault: fault("no such device") },
     ] {
         announcer.announce(event, NOW);
@@ -362,4 +372,14 @@ fn the_stop_tells_those_that_are_up() {
             "server-down lvs1 real_server_down DOWN web 198.51.100.11:80",
         ]
     );
+}
+
+#[test]
+fn an_order_that_ended_by_itself_is_nobodys_order() {
+    let reason = Some("kernel update".to_owned());
+    let note = OrderNote { by: "alice".to_owned(), reason, since: Time::ZERO, until: None };
+    let text = |change, occasion| order_text(change, occasion, &note);
+    assert_eq!(text(OrderChange::Drain, Occasion::Operator), "drained by alice (kernel update)");
+    let over = "enabled, the time that alice set is over (kernel update)";
+    assert_eq!(text(OrderChange::Enable, Occasion::Time), over);
 }
