@@ -45,6 +45,15 @@ impl OperationError {
             Reason::Refused(errno) => matches!(errno, Errno::ENOENT | Errno::ESRCH | Errno::EEXIST),
         }
     }
+
+    /// Did it fail because somebody else has done it already?
+    pub const fn is_done_already(&self) -> bool {
+        match (&self.operation, &self.reason) {
+            (Operation::RemoveService { .. }, Reason::Refused(Errno::ESRCH)) => true,
+            (Operation::RemoveDestination { .. }, Reason::Refused(Errno::ENOENT)) => true,
+            (_, Reason::Refused(_) | Reason::Unknown(_)) => false,
+        }
+    }
 }
 
 /// `add destination 198.51.100.11:80 to tcp 192.0.2.10:80: no such virtual service (ESRCH)`

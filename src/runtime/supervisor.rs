@@ -12,7 +12,7 @@ use tracing::{debug, error, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
-use super::kernel::{Report, Settings, Stop, Ticket, Writer};
+use super::kernel::{Remains, Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
@@ -263,7 +263,7 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed } => {
+            Report::Written { ticket, operations, failed, remains } => {
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -273,7 +273,7 @@ impl Supervisor {
                     self.tell_repeatedly(&failure.to_string(), now);
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && failed.is_empty() {
+                if all && remains == Remains::Nothing {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
@@ -291,6 +291,15 @@ impl Supervisor {
                     let key = format!("drift {repair}");
                     if let Repeat::Tell { .. } = self.progress.repeats.observe(key, now) {
                         warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
+                    }
+                }
+            }
+            Report::Surprised(errors) => {
+                self.progress.counters.drift += errors.len() as u64;
+                for error in errors {
+                    let service = error.service().to_string();
+                    if let Repeat::Tell { .. } = self.progress.repeats.observe(error.to_string(), now) {
+                        warn!(service, "the kernel's table is not as it was left, trying again: {error}");
                     }
                 }
             }
@@ -378,7 +387,10 @@ impl Supervisor {
                         error!("{error}");
                         failures += 1;
                     }
-                    Report::Written { .. } | Report::Drifted(_) | Report::Recovered => {}
+                    Report::Written { .. }
+                    | Report::Drifted(_)
+                    | Report::Surprised(_)
+                    | Report::Recovered => {}
                 }
             }
             failures == 0

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::backoff::Backoff;
-use super::ledger::{Ledger, Stamp};
-use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
+use super::doubts::Doubts;
+use super::ledger::{Change, Ledger, Stamp};
+use super::{Beginning, Inbox, Remains, Report, Settings, Shared, Stop, Ticket, View, lock};
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
@@ -32,7 +33,20 @@ pub(super) struct WritingThread {
     retry_at: Option<Instant>,
     /// A dump failed: the next good one is news.
     blind: bool,
+    /// Which loading of the module the last dump was of.
+    incarnation: u16,
+    doubts: Doubts,
+    /// Asked for up to here.
+    taken: Ticket,
     reported: Ticket,
+    unreported: Tally,
+}
+
+/// What has been done since the last report of it.
+#[derive(Debug, Default)]
+struct Tally {
+    operations: usize,
+    failed: Vec<OperationError>,
 }
 
 impl WritingThread {
@@ -56,14 +70,18 @@ impl WritingThread {
             backoff: Backoff::new(),
             retry_at: None,
             blind: false,
+            incarnation: observed.incarnation,
+            doubts: Doubts::default(),
+            taken: Ticket::default(),
             reported: Ticket::default(),
+            unreported: Tally::default(),
         }
     }
 
     pub(super) fn run(mut self) {
         loop {
             let inbox = self.wait();
-            let ticket = inbox.ticket;
+            self.taken = inbox.ticket;
             let stop = self.take_in(inbox);
             if self.retry_at.is_some_and(|at| at <= Instant::now()) {
                 self.retry_at = None;
@@ -72,9 +90,9 @@ impl WritingThread {
             if self.unset {
                 self.apply_settings();
             }
-            self.write(ticket);
+            self.write();
             if let Some(stop) = stop {
-                self.end(stop, ticket);
+                self.end(stop);
                 return;
             }
         }
@@ -85,7 +103,7 @@ impl WritingThread {
         let mut inbox = lock(&self.shared.inbox);
         loop {
             let left = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
-            if !inbox.is_idle(self.reported) || left == Some(Duration::ZERO) {
+            if !inbox.is_idle(self.taken) || left == Some(Duration::ZERO) {
                 let ticket = inbox.ticket;
                 return std::mem::replace(&mut *inbox, Inbox { ticket, ..Inbox::default() });
             }
@@ -104,11 +122,12 @@ impl WritingThread {
             }
             self.drift = drift;
         }
-        self.ledger.want(inbox.wants);
+        self.want(inbox.wants);
         match inbox.dump {
             Some((Ok(seen), began)) => self.observe(seen, began),
             Some((Err(error), _)) => {
                 self.blind = true;
+                self.unreported.failed.append(&mut self.doubts.give_up());
                 self.report(Report::Failed(error));
             }
             None => {}
@@ -128,12 +147,17 @@ impl WritingThread {
     /// The table as it is now: what was held back is planned anew from it.
     fn observe(&mut self, seen: Observed, began: Stamp) {
         if std::mem::take(&mut self.blind) {
-            // The module may have been loaded anew, with settings of its own.
-            self.unset = true;
             self.report(Report::Recovered);
+        }
+        if std::mem::replace(&mut self.incarnation, seen.incarnation) != seen.incarnation {
+            self.unset = true;
         }
         let drifted = self.ledger.observe(&seen.table, began, self.drift);
         self.ledger.release();
+        let explained = self.doubts.explain(|id| self.ledger.is_doubtful(id));
+        if !explained.is_empty() {
+            self.report(Report::Surprised(explained));
+        }
         self.counters = Arc::new(seen.counters);
         if !drifted.repairs.is_empty() && self.drift != Drift::Off {
             self.report(Report::Drifted(drifted));
@@ -141,13 +165,12 @@ impl WritingThread {
     }
 
     /// Plans and writes until nothing is left but what failed.
-    fn write(&mut self, ticket: Ticket) {
+    fn write(&mut self) {
         let mut failed: Vec<OperationError> = Vec::new();
-        let mut count = 0;
         let mut plan = self.ledger.plan();
         while !plan.is_empty() {
             let rest = plan.split_off(plan.len().min(CHUNK));
-            count += plan.len();
+            self.unreported.operations += plan.len();
             let answered = self.write_chunk(&plan, &mut failed);
             plan = rest;
             if !answered {
@@ -165,10 +188,29 @@ impl WritingThread {
             self.backoff.reset();
             self.retry_at = None;
         }
-        if count > 0 || ticket > self.reported {
-            self.reported = ticket;
-            self.report(Report::Written { ticket, operations: count, failed });
+        self.doubts.forget(|id| !self.ledger.is_unsettled(id));
+        self.unreported.failed.append(&mut self.doubts.sort_out(failed));
+        if self.doubts.is_empty() {
+            self.report_written();
+        } else {
+            self.ask_for_dump();
         }
+    }
+
+    fn report_written(&mut self) {
+        let Tally { operations, failed } = std::mem::take(&mut self.unreported);
+        let ticket = self.taken;
+        if operations > 0 || !failed.is_empty() || ticket > self.reported {
+            self.reported = ticket;
+            let remains = if self.ledger.is_settled() { Remains::Nothing } else { Remains::Something };
+            self.report(Report::Written { ticket, operations, failed, remains });
+        }
+    }
+
+    /// What a dump has still to show is not tried before.
+    fn want(&mut self, changes: impl IntoIterator<Item = Change>) {
+        self.ledger.want(changes);
+        self.ledger.hold(self.doubts.waiting());
     }
 
     /// False if the kernel answered nothing at all: there is no point in asking on.
@@ -177,6 +219,7 @@ impl WritingThread {
         for (operation, result) in chunk.iter().zip(self.kernel.apply(chunk)) {
             match result {
                 Ok(()) => self.ledger.applied(operation),
+                Err(error) if error.is_done_already() => self.ledger.applied(operation),
                 Err(error) => {
                     self.ledger.failed(operation);
                     failed.push(error);
@@ -190,7 +233,7 @@ impl WritingThread {
     fn take_newer_wishes(&mut self) -> bool {
         let wants = std::mem::take(&mut lock(&self.shared.inbox).wants);
         let any = !wants.is_empty();
-        self.ledger.want(wants);
+        self.want(wants);
         any
     }
 
@@ -239,10 +282,17 @@ impl WritingThread {
         Ok(())
     }
 
-    fn end(mut self, stop: Stop, ticket: Ticket) {
-        if let Stop::Withdraw(timeouts) = stop {
+    /// No dump comes any more: what fails now has failed.
+    fn end(mut self, stop: Stop) {
+        if let Stop::Withdraw(_) = stop {
+            self.doubts.give_up();
+            self.unreported.failed.clear();
             self.ledger.want_nothing();
-            self.write(ticket);
+            self.write();
+        }
+        self.unreported.failed.append(&mut self.doubts.give_up());
+        self.report_written();
+        if let Stop::Withdraw(timeouts) = stop {
             self.settings = Settings { timeouts, sync: None };
             self.apply_settings();
         }
