@@ -21,8 +21,12 @@ pub(super) struct Doubts {
 impl Doubts {
     /// Takes the failures that a dump may explain; returns those that count.
     pub(super) fn sort_out(&mut self, failed: Vec<OperationError>) -> Vec<OperationError> {
-        let may_be_explained =
-            |error: &OperationError| error.calls_for_dump() && !self.looked_at.contains(error.service());
+        // What follows on a failure that no dump explains fails because of it.
+        let certain: BTreeSet<ServiceId> =
+            failed.iter().filter(|error| !error.calls_for_dump()).map(|error| *error.service()).collect();
+        let may_be_explained = |error: &OperationError| {
+            !certain.contains(error.service()) && !self.looked_at.contains(error.service())
+        };
         let (doubtful, certain): (Vec<_>, Vec<_>) = failed.into_iter().partition(may_be_explained);
         self.waiting.extend(doubtful);
         certain
@@ -79,6 +83,16 @@ mod tests {
         assert_eq!(doubts.waiting().collect::<Vec<_>>(), [&tcp("192.0.2.11:80")]);
         assert_eq!(doubts.give_up(), [absent]);
         assert!(doubts.is_empty());
+    }
+
+    #[test]
+    fn what_follows_on_a_failure_that_counts_counts_as_well() {
+        let mut doubts = Doubts::default();
+        let of_ours = [refused("192.0.2.10:80", Errno::EINVAL), refused("192.0.2.10:80", Errno::ESRCH)];
+        let other = refused("192.0.2.11:80", Errno::ESRCH);
+        let failed = vec![of_ours[0].clone(), of_ours[1].clone(), other];
+        assert_eq!(doubts.sort_out(failed), of_ours);
+        assert_eq!(doubts.waiting().collect::<Vec<_>>(), [&tcp("192.0.2.11:80")]);
     }
 
     #[test]
