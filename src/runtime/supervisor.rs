@@ -13,7 +13,7 @@ use tracing::{debug, error, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
-use super::kernel::{Report, Settings, Stop, Ticket, Writer};
+use super::kernel::{Remains, Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
@@ -258,7 +258,7 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled } => {
+            Report::Written { ticket, operations, failed, remains } => {
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -269,7 +269,7 @@ impl Supervisor {
                     self.tell_repeatedly(failure, now);
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && settled {
+                if all && remains == Remains::Nothing {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
@@ -287,6 +287,15 @@ impl Supervisor {
                     let key = format!("drift {repair}");
                     if let Repeat::Tell { .. } = self.progress.repeats.observe(key, now) {
                         warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
+                    }
+                }
+            }
+            Report::Surprised(errors) => {
+                self.progress.counters.drift += errors.len() as u64;
+                for error in errors {
+                    let service = error.service().to_string();
+                    if let Repeat::Tell { .. } = self.progress.repeats.observe(error.to_string(), now) {
+                        warn!(service, "the kernel's table is not as it was left, trying again: {error}");
                     }
                 }
             }
@@ -378,15 +387,18 @@ impl Supervisor {
             let (mut gone, mut failed_otherwise) = (false, false);
             while let Some(report) = reports.recv().await {
                 match report {
-                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
+                    Report::Written { ticket, failed, remains, .. } if ticket >= last => {
                         super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
-                        gone = settled;
+                        gone = remains == Remains::Nothing;
                     }
                     Report::Failed(error) => {
                         error!("{error}");
                         failed_otherwise = true;
                     }
-                    Report::Written { .. } | Report::Drifted(_) | Report::Recovered => {}
+                    Report::Written { .. }
+                    | Report::Drifted(_)
+                    | Report::Surprised(_)
+                    | Report::Recovered => {}
                 }
             }
             gone && !failed_otherwise

@@ -6,6 +6,7 @@
 //! nothing is left. The reader dumps on a socket of its own, at each interval and on request.
 
 mod backoff;
+mod doubts;
 mod ledger;
 mod reader;
 mod writer;
@@ -39,13 +40,23 @@ pub(super) enum Report {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
-        settled: bool,
+        remains: Remains,
     },
     Drifted(Drifted),
+    /// Operations failed because the table was not as it was left; what it is now has been looked up,
+    /// and they are planned anew.
+    Surprised(Vec<OperationError>),
     /// Time-outs, sync daemons or a dump failed.
     Failed(RequestError),
     /// A dump has been taken in; the first one after failures.
     Recovered,
+}
+
+/// Is something left that is still to be tried, of this write or of an earlier one?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remains {
+    Nothing,
+    Something,
 }
 
 /// What the kernel held when it was last looked at, for people to read.
