@@ -263,16 +263,4 @@ pub(super) fn listening(what: &str, address: SocketAddr) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_order_that_ended_by_itself_is_nobodys_order() {
-        let reason = Some("kernel update".to_owned());
-        let note = OrderNote { by: "alice".to_owned(), reason, since: Time::ZERO, until: None };
-        let text = |change, occasion| order_text(change, occasion, &note);
-        assert_eq!(text(OrderChange::Drain, Occasion::Operator), "drained by alice (kernel update)");
-        let over = "enabled, the time that alice set is over (kernel update)";
-        assert_eq!(text(OrderChange::Enable, Occasion::Time), over);
-    }
-}
+mod tests;

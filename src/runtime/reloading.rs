@@ -208,3 +208,6 @@ fn answer_all(answers: Vec<Answer>, reply: &Reply) {
         let _ = answer.send(reply.clone());
     }
 }
+
+#[cfg(test)]
+mod tests;

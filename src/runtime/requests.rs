@@ -114,3 +114,6 @@ pub(super) fn summary(engine: &Engine) -> String {
         engine.probe_count(),
     )
 }
+
+#[cfg(test)]
+mod tests;
