@@ -150,8 +150,7 @@ fn has_no_bare_bool(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let code = lines_of_code(text).map(|(_, code)| code + "\n").collect::<String>();
-    let signature = Regex::new(r"pub (?:const |async )*fn (\w+)(?:<[^(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)")
-        .expect("a regex");
+    let signature = regex(r"pub (?:const |async )*fn (\w+)(?:<[^(]*>)?\(([^{;]*?)\)\s*(?:->|\{|where)");
     let bare = regex(r":\s*bool\s*(,|$)");
     let functions = signature.captures_iter(&code).filter(|function| bare.is_match(&function[2]));
     functions.map(|function| format!("{path}: pub fn {} takes a bare bool", &function[1])).collect()

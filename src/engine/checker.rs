@@ -36,7 +36,7 @@ pub struct CheckerState {
 
 impl CheckerState {
     /// A checker that has never run and is assumed to be `up`.
-    pub const fn assumed(up: bool) -> Self {
+    pub(super) const fn assumed(up: bool) -> Self {
         Self { up, has_run: false, failures: 0, successes: 0, weight: WeightChange::None, last: None }
     }
 }

@@ -105,7 +105,7 @@ impl Plan {
 
     /// Does a real server begin the reload down? Only a new one whose check is alpha: a survivor
     /// keeps whatever it was, and nobody has looked at a new one yet.
-    pub fn starts_down(&self, server: ServerKey, alpha: bool) -> bool {
+    pub(super) fn starts_down(&self, server: ServerKey, alpha: bool) -> bool {
         alpha && self.new_servers.contains(&server)
     }
 

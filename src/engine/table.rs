@@ -1,7 +1,7 @@
 //! The IPVS table as data: what the kernel should hold, or was seen to hold.
 //!
 //! Plain values in ordered maps. [`crate::ipvs`] writes and reads them;
-//! [`super::desired`] makes them from the state of the checks.
+//! `engine::desired` makes them from the state of the checks.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,7 +3,8 @@
 //! client, waits elsewhere and comes back as an input.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tracing::{debug, error, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
-use super::kernel::{Remains, Report, Settings, Stop, Ticket, Writer};
+use super::kernel::{Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
@@ -20,6 +21,7 @@ use super::recorder::{Held, News, Recorder};
 use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::{Signal, Signals};
+use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
@@ -37,6 +39,8 @@ const OUTCOMES: usize = 256;
 const WITHDRAWAL: Duration = Duration::from_secs(30);
 /// For scripts that still run at stop, and for the state file's last write.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// Lines about what one look at the kernel's table has found.
+const LINES: usize = 20;
 /// Conditions whose repeats are counted.
 const REPEATS: usize = 1000;
 
@@ -78,12 +82,14 @@ pub(super) struct Progress {
     /// Everything asked of the writer so far.
     asked: Ticket,
     /// The first table has been written.
-    synced: bool,
+    pub(super) synced: bool,
     /// As last told to the service manager.
     status: String,
     /// What the kernel was last told to be set to.
     settings: Settings,
     repeats: Repeats<String>,
+    /// Apart: however much of it there is, errors are told.
+    drifts: Repeats<String>,
     pub(super) counters: KernelCounters,
     next_tick: Time,
 }
@@ -96,6 +102,7 @@ impl Progress {
             status: String::new(),
             settings: Settings::default(),
             repeats: Repeats::new(HOURLY, REPEATS),
+            drifts: Repeats::new(HOURLY, REPEATS),
             counters: KernelCounters::default(),
             next_tick: Time::ZERO,
         }
@@ -110,26 +117,31 @@ enum Input {
     Planned(Planned),
     Saved(std::io::Result<()>),
     Signal(Signal),
+    /// The writer's thread has ended by itself.
+    Broken,
     Timeout,
 }
 
+/// Why the loop ends.
+enum End {
+    Asked,
+    Broken,
+}
+
 impl Supervisor {
-    /// Until a signal ends it.
-    pub(super) async fn run(mut self) {
+    /// Until a signal ends it, or a thread breaks that the table depends on.
+    pub(super) async fn run(mut self) -> ExitCode {
         self.settle_settings();
         self.turn();
+        // A table without services needs no change, but an answer too.
+        self.progress.asked = self.writer.want(vec![]);
         loop {
-            let stop = match self.next_input().await {
-                Input::Signal(signal) => self.handle_signal(signal),
-                input => {
-                    self.handle(input);
-                    false
-                }
-            };
-            if stop {
-                return self.stop().await;
+            let input = self.next_input().await;
+            match self.handle(input) {
+                ControlFlow::Continue(()) => self.turn(),
+                ControlFlow::Break(End::Asked) => return self.stop().await,
+                ControlFlow::Break(End::Broken) => return self.abandon().await,
             }
-            self.turn();
         }
     }
 
@@ -141,17 +153,18 @@ impl Supervisor {
         tokio::select! {
             biased;
             signal = self.inputs.signals.next() => Input::Signal(signal),
-            Some(report) = self.inputs.reports.recv() => Input::Report(report),
+            report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             planned = self.planning.planned() => Input::Planned(planned),
-            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
+            // After the outcomes: clients that never stop asking hold up nothing but each other.
+            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             () = tokio::time::sleep(delay) => Input::Timeout,
         }
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) -> ControlFlow<End> {
         let now = clock::now();
         match input {
             Input::Outcomes(outcomes) => {
@@ -169,23 +182,21 @@ impl Supervisor {
                 let (held, news) = self.recorder.handle_answer(result);
                 self.pass_on(held, news);
             }
-            Input::Signal(_) | Input::Timeout => {}
+            Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
+            Input::Signal(Signal::Reload) => self.begin_reload(None),
+            Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Broken => return ControlFlow::Break(End::Broken),
+            Input::Timeout => {}
         }
-    }
-
-    /// True: it is time to stop.
-    fn handle_signal(&mut self, signal: Signal) -> bool {
-        match signal {
-            Signal::Stop => return true,
-            Signal::Reload => self.begin_reload(None),
-            Signal::Status => info!("{}", super::requests::summary(&self.engine)),
-        }
-        false
+        ControlFlow::Continue(())
     }
 
     /// Carries out what the engine has decided, and shows that the loop lives.
     fn turn(&mut self) {
         let now = clock::now();
+        if now >= self.progress.next_tick {
+            self.health.vitals.note_lateness(self.engine.lateness(now));
+        }
         self.engine.handle_timeout(now);
         while let Some(command) = self.engine.next_command() {
             match command {
@@ -214,7 +225,6 @@ impl Supervisor {
 
     fn tick(&mut self, now: Time) {
         self.health.heartbeat.beat();
-        self.health.vitals.note_lateness(self.engine.lateness(now));
         if now < self.progress.next_tick {
             return;
         }
@@ -246,62 +256,46 @@ impl Supervisor {
         if let Some(settings) = held.settings {
             self.progress.asked = self.writer.set(settings);
         }
-        let path = self.config.daemon.state_file.display();
-        match news {
-            Some(News::Failing(error)) => {
-                error!(
-                    "cannot write state file {path}: {error}; a restart will not know the verdicts of now"
-                );
-            }
-            Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
-            Some(News::Recovered) => info!("state file {path} can be written again"),
-            None => {}
-        }
+        tell_of_record(&self.config.daemon.state_file, news);
     }
 
     // -- the kernel ---------------------------------------------------------------------------
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, remains } => {
+            Report::Written { ticket, operations, failed, settled } => {
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
                     debug!(operations, failed = failed.len(), "wrote to the kernel");
                 }
-                for failure in &failed {
-                    self.tell_repeatedly(&failure.to_string(), now);
-                }
+                let failures = super::failures::lines(&failed);
+                self.tell_failures(&failures, now);
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && remains == Remains::Nothing {
+                if all && settled {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());
                 }
-                self.reloading.note_written(ticket, &failed);
+                self.reloading.note_written(ticket, failures);
             }
             Report::Drifted(drifted) => {
                 self.progress.counters.drift += drifted.repairs.len() as u64;
                 let does =
                     if self.config.daemon.drift == Drift::Repair { "repairing" } else { "left as it is" };
-                for repair in &drifted.repairs {
-                    let service = repair.service().to_string();
-                    let key = format!("drift {repair}");
-                    if let Repeat::Tell { .. } = self.progress.repeats.observe(key, now) {
-                        warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
-                    }
-                }
+                let found: Vec<_> = drifted.repairs.iter().map(|r| (r.service(), r.to_string())).collect();
+                self.tell_drift(does, &found, now);
             }
             Report::Surprised(errors) => {
-                self.progress.counters.drift += errors.len() as u64;
-                for error in errors {
-                    let service = error.service().to_string();
-                    if let Repeat::Tell { .. } = self.progress.repeats.observe(error.to_string(), now) {
-                        warn!(service, "the kernel's table is not as it was left, trying again: {error}");
-                    }
-                }
+                let (by_hand, lost): (Vec<_>, Vec<_>) =
+                    errors.into_iter().partition(|error| error.errno().is_some());
+                self.progress.counters.drift += by_hand.len() as u64;
+                self.progress.counters.failures += lost.len() as u64;
+                self.tell_failures(&super::failures::lines(&lost), now);
+                let found: Vec<_> = by_hand.iter().map(|e| (e.service(), e.to_string())).collect();
+                self.tell_drift("trying again", &found, now);
             }
             Report::Failed(error) => self.tell_repeatedly(&error.to_string(), now),
             Report::Recovered => info!("netlink answers again"),
@@ -318,6 +312,29 @@ impl Supervisor {
             info!("ready: {text}");
         } else {
             warn!("ready, but {failed} changes of the kernel's table failed and are tried again: {text}");
+        }
+    }
+
+    fn tell_failures(&mut self, failures: &[String], now: Time) {
+        for failure in failures.iter().take(LINES) {
+            self.tell_repeatedly(failure, now);
+        }
+        if failures.len() > LINES {
+            self.tell_repeatedly("more changes of the kernel's table fail than are told one by one", now);
+        }
+    }
+
+    /// What a hand at ipvsadm did. A flush of a large table is told in a few lines.
+    fn tell_drift(&mut self, does: &str, found: &[(&ServiceId, String)], now: Time) {
+        let more = found.len().saturating_sub(LINES);
+        for (service, what) in found.iter().take(LINES) {
+            if let Repeat::Tell { .. } = self.progress.drifts.observe(what.clone(), now) {
+                let service = service.to_string();
+                warn!(service, "the kernel's table is not as it was left, {does}: {what}");
+            }
+        }
+        if more > 0 {
+            warn!("the kernel's table is not as it was left, {does}: {more} entries more");
         }
     }
 
@@ -344,7 +361,7 @@ impl Supervisor {
 
     // -- the end ------------------------------------------------------------------------------
 
-    async fn stop(mut self) {
+    async fn stop(mut self) -> ExitCode {
         info!("stopping");
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
@@ -363,12 +380,24 @@ impl Supervisor {
             state.original_timeouts = None;
         }
         state.memory.saved_at = Some(clock::now());
-        self.recorder.finish(state, FAREWELL).await;
+        let news = self.recorder.finish(state, FAREWELL).await;
+        tell_of_record(&self.config.daemon.state_file, news);
         // A dump that hangs ends with the process.
         let threads = tokio::task::spawn_blocking(move || self.writer.join());
         let _ = tokio::time::timeout(FAREWELL, threads).await;
         self.announcer.into_notifications().finish(FAREWELL).await;
         info!("stopped");
+        ExitCode::Done
+    }
+
+    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
+    async fn abandon(self) -> ExitCode {
+        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
+        self.health.aggregator.set_shutting_down();
+        let state = self.recorder.state(&self.engine, clock::now());
+        // That it cannot be written either is the lesser evil.
+        let _ = self.recorder.finish(state, FAREWELL).await;
+        ExitCode::Failed
     }
 
     /// Waits until the writer has done its last; was all of it carried out?
@@ -376,16 +405,16 @@ impl Supervisor {
         let last = self.writer.stop(stop);
         let reports = &mut self.inputs.reports;
         let written = async {
-            let mut failures = 0;
+            let (mut gone, mut failed_otherwise) = (false, false);
             while let Some(report) = reports.recv().await {
                 match report {
-                    Report::Written { ticket, failed, .. } if ticket >= last => {
-                        failed.iter().for_each(|failure| error!("{failure}"));
-                        failures = failed.len();
+                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
+                        super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
+                        gone = settled;
                     }
                     Report::Failed(error) => {
                         error!("{error}");
-                        failures += 1;
+                        failed_otherwise = true;
                     }
                     Report::Written { .. }
                     | Report::Drifted(_)
@@ -393,7 +422,7 @@ impl Supervisor {
                     | Report::Recovered => {}
                 }
             }
-            failures == 0
+            gone && !failed_otherwise
         };
         match tokio::time::timeout(WITHDRAWAL, written).await {
             Ok(all) => all,
@@ -402,6 +431,18 @@ impl Supervisor {
                 false
             }
         }
+    }
+}
+
+fn tell_of_record(path: &Path, news: Option<News>) {
+    let path = path.display();
+    match news {
+        Some(News::Failing(error)) => {
+            error!("cannot write state file {path}: {error}; a restart will not know the verdicts of now");
+        }
+        Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
+        Some(News::Recovered) => info!("state file {path} can be written again"),
+        None => {}
     }
 }
 

@@ -70,3 +70,27 @@ fn the_sorry_server_takes_over_when_all_are_gone() {
     let _second = Backend::start(&network.servers, "198.51.100.12:80");
     wait_for_table(&network.director, &[WEB_SERVICE, WEB_SECOND]);
 }
+
+#[test]
+fn ipv6_is_the_same() {
+    let network = Network::new();
+    let first = Backend::start(&network.servers, "[2001:db8:2::11]:80");
+    let _second = Backend::start(&network.servers, "[2001:db8:2::12]:80");
+    let config = WEB
+        .replace("192.0.2.10:80", "[2001:db8:1::10]:80")
+        .replace("198.51.100.1", "[2001:db8:2::1")
+        .replace("1:80\"\nweight", "1]:80\"\nweight")
+        .replace("12:80\"", "12]:80\"");
+    let director = Director::new(&network.director, &config);
+    let _daemon = director.start();
+    let table = [
+        "-A -t [2001:db8:1::10]:80 -s wrr",
+        "-a -t [2001:db8:1::10]:80 -r [2001:db8:2::11]:80 -m -w 3",
+        "-a -t [2001:db8:1::10]:80 -r [2001:db8:2::12]:80 -m -w 1",
+    ];
+    assert_eq!(network.director.table(), table);
+    drop(first);
+    wait_for_table(&network.director, &[table[0], table[2]]);
+    let name = network.client.run(|| fetch("[2001:db8:1::10]:80"));
+    assert_eq!(name.as_deref(), Ok("[2001:db8:2::12]:80"));
+}

@@ -98,7 +98,7 @@ address = "127.0.0.2:80"
 "#;
 
 #[test]
-fn ten_thousand_servers_are_in_the_table_after_the_start() {
+fn ten_thousand_servers_are_in_the_table_and_a_reload_writes_what_changed() {
     let space = Space::new("director");
     let mut config = String::new();
     let mut wanted = Vec::new();
@@ -114,8 +114,19 @@ fn ten_thousand_servers_are_in_the_table_after_the_start() {
     }
     wanted.sort();
     let director = Director::new(&space, &config);
-    let _daemon = director.start();
+    let mut daemon = director.start();
     let found = space.table();
     assert_eq!(found.len(), 256 * 41);
     assert!(found == wanted, "all there, but not all as configured");
+
+    let capture = Capture::start(&space);
+    daemon.reload_by_signal();
+    assert_eq!(writes(&capture.stop(&space)), Vec::<&str>::new());
+
+    let one = "[[virtual_server.real_server]]\naddress = \"198.18.77.7:80\"\n";
+    director.configure(&config.replace(one, &format!("{one}weight = 5\n")));
+    let capture = Capture::start(&space);
+    daemon.reload_by_signal();
+    assert_eq!(writes(&capture.stop(&space)), ["SET_DEST"]);
+    assert!(space.table().contains(&"-a -t 192.0.2.77:80 -r 198.18.77.7:80 -m -w 5".to_owned()));
 }

@@ -1,3 +1,5 @@
+//! Tables of results and verdicts; needs no time.
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! The few values of the model that do something.
+
 use super::*;
 
 #[test]

@@ -8,25 +8,18 @@ const LONGEST: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(in crate::runtime) struct Backoff {
     next: Duration,
-    failures: u32,
 }
 
 impl Backoff {
     pub(in crate::runtime) const fn new() -> Self {
-        Self { next: FIRST, failures: 0 }
+        Self { next: FIRST }
     }
 
     /// How long to wait after one more failure.
     pub(in crate::runtime) fn next(&mut self) -> Duration {
-        self.failures = self.failures.saturating_add(1);
         let delay = self.next;
         self.next = (self.next * 2).min(LONGEST);
         delay
-    }
-
-    /// Was that the first failure in a row?
-    pub(in crate::runtime) const fn is_first(&self) -> bool {
-        self.failures == 1
     }
 
     pub(in crate::runtime) fn reset(&mut self) {
@@ -45,6 +38,5 @@ mod tests {
         assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000]);
         backoff.reset();
         assert_eq!(backoff.next(), FIRST);
-        assert!(backoff.is_first());
     }
 }

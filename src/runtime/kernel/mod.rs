@@ -31,15 +31,16 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// What the writer tells the supervisor.
+/// What the writer tells the supervisor. The channel closes when the writer ends, be it asked or broken.
 #[derive(Debug)]
 pub(super) enum Report {
-    /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong.
+    /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
+    /// time; `settled` says that nothing is left to do, of this time or of any before.
     Written {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
-        remains: Remains,
+        settled: bool,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,
@@ -49,13 +50,6 @@ pub(super) enum Report {
     Failed(RequestError),
     /// A dump has been taken in; the first one after failures.
     Recovered,
-}
-
-/// Is something left that is still to be tried, of this write or of an earlier one?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remains {
-    Nothing,
-    Something,
 }
 
 /// What the kernel held when it was last looked at, for people to read.
@@ -146,6 +140,17 @@ pub(super) struct Beginning {
     pub(super) drift_interval: Duration,
 }
 
+/// Without a reader nothing tells the writer what the table is: when the reader breaks off, the writer
+/// ends as well, and that the supervisor sees. At the usual end the writer is gone already.
+struct EndOfReader<'a>(&'a Shared);
+
+impl Drop for EndOfReader<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.inbox).stop.get_or_insert(Stop::Keep);
+        self.0.news.notify_one();
+    }
+}
+
 impl Writer {
     pub(super) fn spawn(
         kernel: Box<dyn Kernel>,
@@ -165,9 +170,10 @@ impl Writer {
         let writing = WritingThread::new(kernel, beginning, for_writer, reports);
         let threads = vec![
             std::thread::Builder::new().name("ipvs-writer".into()).spawn(move || writing.run())?,
-            std::thread::Builder::new()
-                .name("ipvs-reader".into())
-                .spawn(move || reader::run(dump, &for_reader))?,
+            std::thread::Builder::new().name("ipvs-reader".into()).spawn(move || {
+                let _end = EndOfReader(&for_reader);
+                reader::run(dump, &for_reader);
+            })?,
         ];
         Ok(Self { shared, threads, ticket: Ticket::default() })
     }
@@ -241,3 +247,6 @@ impl Answers {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The thread that writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,15 @@ use tokio::sync::mpsc;
 use super::backoff::Backoff;
 use super::doubts::Doubts;
 use super::ledger::{Change, Ledger, Stamp};
-use super::{Beginning, Inbox, Remains, Report, Settings, Shared, Stop, Ticket, View, lock};
+use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
 
+/// For the dump that a withdrawal wants when some of it failed.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 /// Operations between two looks at the inbox: some tens of milliseconds at the worst.
-const CHUNK: usize = 512;
+pub(super) const CHUNK: usize = 512;
 
 pub(super) struct WritingThread {
     kernel: Box<dyn Kernel>,
@@ -27,8 +29,13 @@ pub(super) struct WritingThread {
     /// What the kernel was last told to be set to, and whether that is still to be done.
     settings: Settings,
     unset: bool,
+    /// Their own: neither they nor the table wait for what is wrong with the other.
+    settings_backoff: Backoff,
+    settings_at: Option<Instant>,
     sync: Option<Sync>,
     backoff: Backoff,
+    /// Services that have failed since they were last settled.
+    failing: BTreeSet<ServiceId>,
     /// When to look and try again after failures.
     retry_at: Option<Instant>,
     /// A dump failed: the next good one is news.
@@ -38,8 +45,10 @@ pub(super) struct WritingThread {
     doubts: Doubts,
     /// Asked for up to here.
     taken: Ticket,
-    reported: Ticket,
     unreported: Tally,
+    reported: Ticket,
+    /// As last reported.
+    settled: bool,
 }
 
 /// What has been done since the last report of it.
@@ -66,15 +75,19 @@ impl WritingThread {
             drift,
             settings: Settings::default(),
             unset: false,
+            settings_backoff: Backoff::new(),
+            settings_at: None,
             sync: None,
             backoff: Backoff::new(),
+            failing: BTreeSet::new(),
             retry_at: None,
             blind: false,
             incarnation: observed.incarnation,
             doubts: Doubts::default(),
             taken: Ticket::default(),
-            reported: Ticket::default(),
             unreported: Tally::default(),
+            reported: Ticket::default(),
+            settled: true,
         }
     }
 
@@ -87,10 +100,13 @@ impl WritingThread {
                 self.retry_at = None;
                 self.ask_for_dump();
             }
-            if self.unset {
+            if self.unset && self.settings_at.is_none_or(|at| at <= Instant::now()) {
                 self.apply_settings();
             }
-            self.write();
+            // Before the first wish, what an earlier run owned would seem to be wanted no more.
+            if self.taken > Ticket::default() {
+                self.write();
+            }
             if let Some(stop) = stop {
                 self.end(stop);
                 return;
@@ -102,7 +118,8 @@ impl WritingThread {
     fn wait(&self) -> Inbox {
         let mut inbox = lock(&self.shared.inbox);
         loop {
-            let left = self.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+            let next = [self.retry_at, self.settings_at].into_iter().flatten().min();
+            let left = next.map(|at| at.saturating_duration_since(Instant::now()));
             if !inbox.is_idle(self.taken) || left == Some(Duration::ZERO) {
                 let ticket = inbox.ticket;
                 return std::mem::replace(&mut *inbox, Inbox { ticket, ..Inbox::default() });
@@ -134,7 +151,7 @@ impl WritingThread {
         }
         if let Some(settings) = inbox.settings {
             self.settings = settings;
-            self.unset = true;
+            self.unset_settings();
         }
         for view in inbox.views {
             let (table, counters) = (self.ledger.observed().clone(), Arc::clone(&self.counters));
@@ -147,10 +164,12 @@ impl WritingThread {
     /// The table as it is now: what was held back is planned anew from it.
     fn observe(&mut self, seen: Observed, began: Stamp) {
         if std::mem::take(&mut self.blind) {
+            // The module may have been loaded anew, with settings of its own.
+            self.unset_settings();
             self.report(Report::Recovered);
         }
         if std::mem::replace(&mut self.incarnation, seen.incarnation) != seen.incarnation {
-            self.unset = true;
+            self.unset_settings();
         }
         let drifted = self.ledger.observe(&seen.table, began, self.drift);
         self.ledger.release();
@@ -182,13 +201,14 @@ impl WritingThread {
         }
         self.ledger.settle();
         lock(&self.shared.look).stamp = self.ledger.stamp();
+        self.failing.retain(|id| !self.ledger.is_settled_for(id));
         if !failed.is_empty() {
-            self.recover();
-        } else if self.ledger.is_settled() && !self.unset {
+            self.recover(&failed);
+        } else if self.ledger.is_settled() {
             self.backoff.reset();
             self.retry_at = None;
         }
-        self.doubts.forget(|id| !self.ledger.is_unsettled(id));
+        self.doubts.forget(|id| self.ledger.is_settled_for(id));
         self.unreported.failed.append(&mut self.doubts.sort_out(failed));
         if self.doubts.is_empty() {
             self.report_written();
@@ -199,11 +219,11 @@ impl WritingThread {
 
     fn report_written(&mut self) {
         let Tally { operations, failed } = std::mem::take(&mut self.unreported);
-        let ticket = self.taken;
-        if operations > 0 || !failed.is_empty() || ticket > self.reported {
-            self.reported = ticket;
-            let remains = if self.ledger.is_settled() { Remains::Nothing } else { Remains::Something };
-            self.report(Report::Written { ticket, operations, failed, remains });
+        let (ticket, settled) = (self.taken, self.ledger.is_settled());
+        let news = ticket > self.reported || settled != self.settled;
+        if operations > 0 || !failed.is_empty() || news {
+            (self.reported, self.settled) = (ticket, settled);
+            self.report(Report::Written { ticket, operations, failed, settled });
         }
     }
 
@@ -237,13 +257,16 @@ impl WritingThread {
         any
     }
 
-    /// Only a dump tells what the table is now: at once after the first failure, then with back-off.
-    fn recover(&mut self) {
-        let delay = self.backoff.next();
-        if self.backoff.is_first() {
+    /// Only a dump tells what the table is now: at once when a service fails for the first time, however
+    /// long others have been failing, then with back-off.
+    fn recover(&mut self, failed: &[OperationError]) {
+        let known = self.failing.len();
+        self.failing.extend(failed.iter().map(OperationError::service));
+        if self.failing.len() > known {
+            self.backoff.reset();
             self.ask_for_dump();
         }
-        self.retry_at = Some(Instant::now() + delay);
+        self.retry_at = Some(Instant::now() + self.backoff.next());
     }
 
     fn ask_for_dump(&self) {
@@ -251,15 +274,24 @@ impl WritingThread {
         self.shared.asked.notify_one();
     }
 
-    /// What fails here is tried again with what failed in the table.
+    /// They are to be set now.
+    fn unset_settings(&mut self) {
+        self.unset = true;
+        self.settings_at = None;
+    }
+
     fn apply_settings(&mut self) {
         let timeouts = self.settings.timeouts;
         let set = if timeouts == Timeouts::default() { Ok(()) } else { self.kernel.set_timeouts(&timeouts) };
         match set.and_then(|()| self.apply_sync()) {
-            Ok(()) => self.unset = false,
+            Ok(()) => {
+                self.unset = false;
+                self.settings_at = None;
+                self.settings_backoff.reset();
+            }
             Err(error) => {
                 self.report(Report::Failed(error));
-                self.retry_at = Some(Instant::now() + self.backoff.next());
+                self.settings_at = Some(Instant::now() + self.settings_backoff.next());
             }
         }
     }
@@ -273,7 +305,8 @@ impl WritingThread {
         let running = self.kernel.sync_daemons()?;
         if wanted.as_ref().is_none_or(|wanted| !sync_is_running(wanted, &running)) {
             self.kernel.stop_sync(SyncRole::Both)?;
-            self.sync = None;
+            // Of two daemons one may come up: it is ours from before the first is started.
+            self.sync.clone_from(&wanted);
             if let Some(wanted) = &wanted {
                 self.kernel.start_sync(wanted)?;
             }
@@ -282,13 +315,15 @@ impl WritingThread {
         Ok(())
     }
 
-    /// No dump comes any more: what fails now has failed.
     fn end(mut self, stop: Stop) {
+        // What waits for a dump is wanted no more, or left to the next start.
+        self.doubts.give_up();
         if let Stop::Withdraw(_) = stop {
-            self.doubts.give_up();
-            self.unreported.failed.clear();
             self.ledger.want_nothing();
             self.write();
+            if !self.ledger.is_settled() && self.look_again() {
+                self.write();
+            }
         }
         self.unreported.failed.append(&mut self.doubts.give_up());
         self.report_written();
@@ -298,6 +333,37 @@ impl WritingThread {
         }
         lock(&self.shared.look).stop = true;
         self.shared.asked.notify_one();
+    }
+
+    /// Takes in a dump that began after the last write: what failed may be gone, or there after all.
+    /// False if none comes.
+    fn look_again(&mut self) -> bool {
+        let (end, stamp) = (Instant::now() + LAST_LOOK, self.ledger.stamp());
+        self.ask_for_dump();
+        let mut inbox = lock(&self.shared.inbox);
+        let seen = loop {
+            match inbox.dump.take() {
+                Some((seen, began)) if began >= stamp => break seen,
+                // One that began before says nothing of it.
+                Some(_) | None => {}
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let (guard, _) =
+                self.shared.news.wait_timeout(inbox, left).unwrap_or_else(PoisonError::into_inner);
+            inbox = guard;
+        };
+        drop(inbox);
+        match seen {
+            Ok(seen) => self.observe(seen, stamp),
+            Err(error) => {
+                self.report(Report::Failed(error));
+                return false;
+            }
+        }
+        true
     }
 
     fn report(&self, report: Report) {

@@ -1,0 +1,355 @@
+//! Whatever the daemon knows survives the text and comes back the same; whatever the text is, reading
+//! it is an error or a state, never a panic.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::model::Mark;
+
+const BOOT: &str = "6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab";
+const OTHER_BOOT: &str = "00000000-0000-0000-0000-000000000000";
+const SAVED: Time = Time::from_nanos(1_000_000_000_000);
+const NOW: Time = Time::from_nanos(1_005_000_000_000);
+
+fn tcp(text: &str) -> ServiceId {
+    service_id(&format!("tcp {text}")).unwrap()
+}
+
+fn note(by: &str, reason: Option<&str>, until: Option<u64>) -> OrderNote {
+    OrderNote {
+        by: by.to_owned(),
+        reason: reason.map(str::to_owned),
+        since: Time::from_nanos(900_000_000_000),
+        until: until.map(Time::from_nanos),
+    }
+}
+
+/// One of everything.
+fn example() -> State {
+    let checked = CheckerState {
+        up: true,
+        has_run: true,
+        failures: 0,
+        successes: 0,
+        weight: WeightChange::None,
+        last: None,
+    };
+    let servers = vec![
+        RememberedRealServer {
+            id: real_server_id("198.51.100.11:80").unwrap(),
+            order: Some(Override {
+                order: Order::Drain,
+                note: note("alice", Some("disk \"full\""), Some(1_060_000_000_000)),
+            }),
+            operator_weight: Some(OperatorWeight { weight: 7, note: note("uid 1000", None, None) }),
+            checks: vec![
+                (Identity::parse("00ff").unwrap(), checked.clone()),
+                (
+                    Identity::parse("1").unwrap(),
+                    CheckerState {
+                        up: false,
+                        failures: 3,
+                        successes: 1,
+                        weight: WeightChange::Delta(-5),
+                        ..checked.clone()
+                    },
+                ),
+                (
+                    Identity::parse("2").unwrap(),
+                    CheckerState { weight: WeightChange::Absolute(9), ..checked },
+                ),
+            ],
+        },
+        RememberedRealServer {
+            id: real_server_id("2001:db8::11").unwrap(),
+            order: Some(Override { order: Order::Disable, note: note("bob", None, None) }),
+            operator_weight: None,
+            checks: vec![],
+        },
+    ];
+    let mark = ServiceId::Mark { family: Family::Ipv6, mark: Mark::new(5).unwrap() };
+    State {
+        memory: Memory {
+            saved_at: Some(SAVED),
+            virtual_servers: vec![RememberedVirtualServer {
+                services: vec![tcp("192.0.2.10:80"), mark],
+                quorum_up: true,
+                real_servers: servers,
+            }],
+        },
+        owned: BTreeSet::from([
+            tcp("192.0.2.10:80"),
+            service_id("udp [2001:db8::10]:53").unwrap(),
+            service_id("sctp 192.0.2.10:0").unwrap(),
+            mark,
+        ]),
+        original_timeouts: Some(Timeouts {
+            tcp: NonZeroU32::new(900),
+            tcp_fin: NonZeroU32::new(120),
+            udp: NonZeroU32::new(300),
+        }),
+    }
+}
+
+/// What a daemon of this version must be able to read for ever.
+const GOLDEN: &str = concat!(
+    r#"{"version":1,"boot_id":"6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab","stamp":"00000001000000000000","#,
+    r#""owned":["fwmark 5 ipv6","sctp 192.0.2.10:0","tcp 192.0.2.10:80","udp [2001:db8::10]:53"],"#,
+    r#""original_timeouts":[900,120,300],"virtual_servers":[{"services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
+    r#""quorum_up":true,"real_servers":[{"address":"198.51.100.11:80","order":["drain",{"by":"alice","#,
+    r#""reason":"disk \"full\"","since":900000000000,"until":1060000000000}],"#,
+    r#""weight":[7,{"by":"uid 1000","reason":null,"since":900000000000,"until":null}],"#,
+    r#""checks":[{"identity":"000000000000000000000000000000ff","up":true},"#,
+    r#"{"identity":"00000000000000000000000000000001","up":false,"failures":3,"successes":1,"delta":-5},"#,
+    r#"{"identity":"00000000000000000000000000000002","up":true,"absolute":9}]},"#,
+    r#"{"address":"2001:db8::11","order":["disable",{"by":"bob","reason":null,"since":900000000000,"until":null}]}]}]}"#,
+);
+
+#[test]
+fn version_1_is_this_text() {
+    assert_eq!(render(&example(), BOOT).text, GOLDEN);
+    assert_eq!(parse(GOLDEN, BOOT, NOW), Ok(example()));
+}
+
+#[test]
+fn an_empty_state_is_a_short_text() {
+    let state = State { memory: Memory { saved_at: Some(SAVED), ..Memory::default() }, ..State::default() };
+    let text = render(&state, BOOT).text;
+    let golden = format!(
+        r#"{{"version":1,"boot_id":"{BOOT}","stamp":"00000001000000000000","owned":[],"virtual_servers":[]}}"#
+    );
+    assert_eq!(text, golden);
+    assert_eq!(parse(&text, BOOT, NOW), Ok(state));
+}
+
+#[test]
+fn another_boot_takes_the_age_of_verdicts_and_all_of_the_kernels() {
+    let state = parse(GOLDEN, OTHER_BOOT, NOW).unwrap();
+    assert_eq!(state.memory.saved_at, None);
+    assert_eq!(state.owned, BTreeSet::new());
+    assert_eq!(state.original_timeouts, None);
+    let [pool] = &state.memory.virtual_servers[..] else { panic!("{state:?}") };
+    assert!(pool.quorum_up);
+    let [first, second] = &pool.real_servers[..] else { panic!("{pool:?}") };
+    let order = first.order.as_ref().unwrap();
+    assert_eq!((order.note.by.as_str(), order.note.reason.as_deref()), ("alice", Some("disk \"full\"")));
+    assert_eq!(order.note.since, NOW);
+    assert_eq!(order.note.until, Some(NOW + Duration::from_secs(60)), "what was left of its time");
+    assert_eq!(first.operator_weight.as_ref().unwrap().note.until, None);
+    assert_eq!(second.order.as_ref().unwrap().order, Order::Disable);
+}
+
+#[test]
+fn an_order_that_was_over_when_the_file_was_stamped_ends_at_once_after_another_boot() {
+    let text = GOLDEN.replace("1060000000000", "999000000000");
+    let state = parse(&text, OTHER_BOOT, NOW).unwrap();
+    let order = state.memory.virtual_servers[0].real_servers[0].order.as_ref().unwrap();
+    assert_eq!(order.note.until, Some(NOW));
+}
+
+/// A clock that went back is another name space's or a lie: the verdicts have no age, but the kernel's
+/// table is that of this boot.
+#[test]
+fn a_stamp_of_the_future_takes_the_age_of_verdicts_only() {
+    let before = Time::from_nanos(SAVED.as_nanos() - 1);
+    let state = parse(GOLDEN, BOOT, before).unwrap();
+    assert_eq!(state.memory.saved_at, None);
+    assert_eq!(state.owned, example().owned);
+    assert_eq!(state.original_timeouts, example().original_timeouts);
+    let order = state.memory.virtual_servers[0].real_servers[0].order.as_ref().unwrap();
+    assert_eq!(order.note.until, Some(before + Duration::from_secs(60)));
+}
+
+#[test]
+fn a_stamp_of_now_is_current() {
+    assert_eq!(parse(GOLDEN, BOOT, SAVED).unwrap().memory.saved_at, Some(SAVED));
+}
+
+#[test]
+fn what_is_not_ours_is_refused_with_a_reason() {
+    for (from, to, reason) in [
+        (r#""version":1"#, r#""version":2"#, "version 2, this lvsd reads version 1"),
+        (r#""version":1"#, r#""version":1,"more":1"#, "unknown field `more`"),
+        (r#""version":1,"#, "", "missing field `version`"),
+        ("00000001000000000000", "soon", "bad time stamp \"soon\""),
+        ("00000001000000000000", "99999999999999999999", "bad time stamp"),
+        ("tcp 192.0.2.10:80", "tcp 192.0.2.10", "\"tcp 192.0.2.10\" names no service"),
+        ("tcp 192.0.2.10:80", "icmp 192.0.2.10:80", "names no service"),
+        ("fwmark 5 ipv6", "fwmark 0 ipv6", "names no service"),
+        ("fwmark 5 ipv6", "fwmark 5 ipx", "names no service"),
+        ("fwmark 5 ipv6", "fwmark 5", "names no service"),
+        ("fwmark 5 ipv6", "fwmark", "names no service"),
+        ("198.51.100.11:80", "198.51.100.11:99999", "is no address"),
+        ("000000000000000000000000000000ff", "not hex", "bad identity \"not hex\""),
+        ("000000000000000000000000000000ff", "1000000000000000000000000000000ff", "bad identity"),
+        ("drain", "destroy", "unknown variant `destroy`"),
+        ("\"failures\":3", "\"failures\":-3", "invalid value"),
+        ("[900,120,300]", "[900,120]", "invalid length 2"),
+        ("\"up\":true", "\"up\":1", "invalid type"),
+    ] {
+        assert!(GOLDEN.contains(from), "{from}");
+        let error = parse(&GOLDEN.replacen(from, to, 1), BOOT, NOW).unwrap_err();
+        assert!(error.contains(reason), "{from} → {to}: {error}");
+    }
+}
+
+#[test]
+fn text_that_is_cut_off_anywhere_is_an_error() {
+    for end in 0..GOLDEN.len() {
+        assert!(parse(&GOLDEN[..end], BOOT, NOW).is_err(), "{}", &GOLDEN[..end]);
+    }
+}
+
+#[test]
+fn every_byte_replaced_is_an_error_or_a_state_that_can_be_kept() {
+    for at in 0..GOLDEN.len() {
+        for byte in *b"\0 \"\\{}[],:-09azZ\x7f" {
+            let mut bytes = GOLDEN.as_bytes().to_vec();
+            bytes[at] = byte;
+            is_error_or_lasting_state(std::str::from_utf8(&bytes).unwrap());
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let nested = open.repeat(100_000) + &close.repeat(100_000);
+        assert!(parse(&nested, BOOT, NOW).is_err());
+        assert!(parse(&GOLDEN.replace("\"alice\"", &nested), BOOT, NOW).is_err());
+    }
+}
+
+/// A state that came out of a text goes back into one and out again.
+fn is_error_or_lasting_state(text: &str) {
+    if let Ok(mut state) = parse(text, BOOT, NOW) {
+        state.memory.saved_at.get_or_insert(SAVED);
+        assert_eq!(parse(&render(&state, BOOT).text, BOOT, NOW), Ok(state), "{text}");
+    }
+}
+
+// -- random states --------------------------------------------------------------------------
+
+fn services() -> impl Strategy<Value = ServiceId> {
+    let protocol = prop_oneof![Just(Protocol::Tcp), Just(Protocol::Udp), Just(Protocol::Sctp)];
+    let family = prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)];
+    prop_oneof![
+        (protocol, any::<IpAddr>(), any::<u16>()).prop_map(|(protocol, address, port)| ServiceId::Address {
+            protocol,
+            address,
+            port
+        }),
+        (family, any::<Mark>()).prop_map(|(family, mark)| ServiceId::Mark { family, mark }),
+    ]
+}
+
+fn times() -> impl Strategy<Value = Time> {
+    any::<u64>().prop_map(Time::from_nanos)
+}
+
+prop_compose! {
+    fn notes()(
+        by in any::<String>(),
+        reason in any::<Option<String>>(),
+        since in times(),
+        until in proptest::option::of(times()),
+    ) -> OrderNote {
+        OrderNote { by, reason, since, until }
+    }
+}
+
+prop_compose! {
+    fn checks()(
+        identity in any::<u128>(),
+        up in any::<bool>(),
+        failures in any::<u32>(),
+        successes in any::<u32>(),
+        weight in prop_oneof![
+            Just(WeightChange::None),
+            any::<u32>().prop_map(WeightChange::Absolute),
+            any::<i64>().prop_map(WeightChange::Delta),
+        ],
+    ) -> (Identity, CheckerState) {
+        let state = CheckerState { up, has_run: true, failures, successes, weight, last: None };
+        (Identity::parse(&format!("{identity:x}")).unwrap(), state)
+    }
+}
+
+prop_compose! {
+    fn servers()(
+        address in any::<IpAddr>(),
+        port in any::<Option<u16>>(),
+        order in proptest::option::of((prop_oneof![Just(Order::Drain), Just(Order::Disable)], notes())),
+        weight in proptest::option::of((any::<u32>(), notes())),
+        checks in proptest::collection::vec(checks(), 0..3),
+    ) -> RememberedRealServer {
+        RememberedRealServer {
+            id: RealServerId { address, port },
+            order: order.map(|(order, note)| Override { order, note }),
+            operator_weight: weight.map(|(weight, note)| OperatorWeight { weight, note }),
+            checks,
+        }
+    }
+}
+
+prop_compose! {
+    fn pools()(
+        services in proptest::collection::vec(services(), 0..3),
+        quorum_up in any::<bool>(),
+        real_servers in proptest::collection::vec(servers(), 0..4),
+    ) -> RememberedVirtualServer {
+        RememberedVirtualServer { services, quorum_up, real_servers }
+    }
+}
+
+prop_compose! {
+    fn states()(
+        saved_at in 0..=NOW.as_nanos(),
+        virtual_servers in proptest::collection::vec(pools(), 0..3),
+        owned in proptest::collection::btree_set(services(), 0..4),
+        timeouts in any::<Option<[Option<NonZeroU32>; 3]>>(),
+    ) -> State {
+        State {
+            memory: Memory { saved_at: Some(Time::from_nanos(saved_at)), virtual_servers },
+            owned,
+            original_timeouts: timeouts.map(|[tcp, tcp_fin, udp]| Timeouts { tcp, tcp_fin, udp }),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_state_comes_back_the_same(state in states()) {
+        let stored = render(&state, BOOT);
+        prop_assert_eq!(parse(&stored.text, BOOT, NOW), Ok(state));
+    }
+
+    #[test]
+    fn a_stamp_is_renewed_where_it_stands(state in states(), later in times()) {
+        let Stored { mut text, stamp_at } = render(&state, BOOT);
+        let (at, new) = (usize::try_from(stamp_at).unwrap(), stamp(later));
+        text.replace_range(at..at + new.len(), &new);
+        let renewed = Memory { saved_at: Some(later), ..state.memory.clone() };
+        prop_assert_eq!(parse(&text, BOOT, later.max(NOW)), Ok(State { memory: renewed, ..state }));
+    }
+
+    #[test]
+    fn spoilt_text_is_an_error_or_a_state_that_can_be_kept(
+        state in states(),
+        spoils in proptest::collection::vec((any::<proptest::sample::Index>(), any::<char>(), any::<bool>()), 1..4),
+    ) {
+        let mut chars: Vec<char> = render(&state, BOOT).text.chars().collect();
+        for (at, new, replace) in spoils {
+            let at = at.index(chars.len());
+            if replace { chars[at] = new } else { chars.insert(at, new) }
+        }
+        is_error_or_lasting_state(&chars.into_iter().collect::<String>());
+    }
+
+    #[test]
+    fn any_text_at_all_is_no_panic(text in any::<String>()) {
+        prop_assert!(parse(&text, BOOT, NOW).is_err());
+    }
+}
