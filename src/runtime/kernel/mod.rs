@@ -52,13 +52,6 @@ pub(super) enum Report {
     Recovered,
 }
 
-/// Is something left that is still to be tried, of this write or of an earlier one?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remains {
-    Nothing,
-    Something,
-}
-
 /// What the kernel held when it was last looked at, for people to read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {

@@ -10,8 +10,6 @@ use crate::ipvs::Dump;
 
 /// Between two dumps, however often they are asked for.
 const DUMP_PAUSE: Duration = Duration::from_millis(50);
-/// A spurious wake-up after it is harmless.
-const FOR_EVER: Duration = Duration::from_secs(3600);
 
 /// Until the end of [`super::Writer`].
 pub(super) fn run(mut dump: Box<dyn Dump>, shared: &Shared) {
@@ -29,7 +27,7 @@ pub(super) fn run(mut dump: Box<dyn Dump>, shared: &Shared) {
         drop(look);
         lock(&shared.inbox).dump = Some((seen, began));
         shared.news.notify_one();
-        retry = if answered {
+        next = if answered {
             backoff.reset();
             None
         } else {

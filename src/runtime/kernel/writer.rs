@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::backoff::Backoff;
 use super::doubts::Doubts;
 use super::ledger::{Change, Ledger, Stamp};
-use super::{Beginning, Inbox, Remains, Report, Settings, Shared, Stop, Ticket, View, lock};
+use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
@@ -49,6 +49,9 @@ pub(super) struct WritingThread {
     /// As last reported: was nothing left to do?
     settled: bool,
     unreported: Tally,
+    reported: Ticket,
+    /// As last reported.
+    settled: bool,
 }
 
 /// What has been done since the last report of it.
@@ -315,11 +318,10 @@ impl WritingThread {
         Ok(())
     }
 
-    /// No dump comes any more: what fails now has failed.
     fn end(mut self, stop: Stop) {
+        // What waits for a dump is wanted no more, or left to the next start.
+        self.doubts.give_up();
         if let Stop::Withdraw(_) = stop {
-            self.doubts.give_up();
-            self.unreported.failed.clear();
             self.ledger.want_nothing();
             self.write();
             if !self.ledger.is_settled() && self.look_again() {
