@@ -14,7 +14,7 @@ use tracing::{debug, error, info, warn};
 use super::announce::Announcer;
 use super::clock;
 use super::failures::{self, Told};
-use super::kernel::{Remains, Report, Settings, Stop, Ticket, Writer};
+use super::kernel::{Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
@@ -261,7 +261,7 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, remains } => {
+            Report::Written { ticket, operations, failed, settled } => {
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -269,11 +269,11 @@ impl Supervisor {
                 }
                 let failures = failures::lines(&failed);
                 self.progress.told.tell_operations(&failures, now);
-                if remains == Remains::Nothing {
+                if settled {
                     self.progress.told.note_settled();
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && remains == Remains::Nothing {
+                if all && settled {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
@@ -381,9 +381,9 @@ impl Supervisor {
             let (mut gone, mut failed_otherwise) = (false, false);
             while let Some(report) = reports.recv().await {
                 match report {
-                    Report::Written { ticket, failed, remains, .. } if ticket >= last => {
+                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
                         failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
-                        gone = remains == Remains::Nothing;
+                        gone = settled;
                     }
                     Report::Failed(error) => {
                         error!("{error}");

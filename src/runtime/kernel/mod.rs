@@ -40,7 +40,7 @@ pub(super) enum Report {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
-        remains: Remains,
+        settled: bool,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,

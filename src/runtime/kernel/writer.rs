@@ -45,9 +45,6 @@ pub(super) struct WritingThread {
     doubts: Doubts,
     /// Asked for up to here.
     taken: Ticket,
-    reported: Ticket,
-    /// As last reported: was nothing left to do?
-    settled: bool,
     unreported: Tally,
     reported: Ticket,
     /// As last reported.
@@ -88,9 +85,9 @@ impl WritingThread {
             incarnation: observed.incarnation,
             doubts: Doubts::default(),
             taken: Ticket::default(),
+            unreported: Tally::default(),
             reported: Ticket::default(),
             settled: true,
-            unreported: Tally::default(),
         }
     }
 
@@ -211,7 +208,7 @@ impl WritingThread {
             self.backoff.reset();
             self.retry_at = None;
         }
-        self.doubts.forget(|id| !self.ledger.is_unsettled(id));
+        self.doubts.forget(|id| self.ledger.is_settled_for(id));
         self.unreported.failed.append(&mut self.doubts.sort_out(failed));
         if self.doubts.is_empty() {
             self.report_written();
@@ -223,10 +220,10 @@ impl WritingThread {
     fn report_written(&mut self) {
         let Tally { operations, failed } = std::mem::take(&mut self.unreported);
         let (ticket, settled) = (self.taken, self.ledger.is_settled());
-        if operations > 0 || !failed.is_empty() || ticket > self.reported || settled != self.settled {
+        let news = ticket > self.reported || settled != self.settled;
+        if operations > 0 || !failed.is_empty() || news {
             (self.reported, self.settled) = (ticket, settled);
-            let remains = if settled { Remains::Nothing } else { Remains::Something };
-            self.report(Report::Written { ticket, operations, failed, remains });
+            self.report(Report::Written { ticket, operations, failed, settled });
         }
     }
 
