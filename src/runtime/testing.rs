@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use tracing::field::{Field, Visit};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::engine::model::{
     Config, Daemon, Drift, Forwarding, OnStop, Protocol, RealServer, RealServerId, Scheduler, Timeouts,
@@ -110,4 +114,44 @@ pub(super) fn within<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 #[expect(clippy::disallowed_methods, reason = "the one place that pauses, between two looks at a condition")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(2));
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) level: tracing::Level,
+    pub(super) message: String,
+    pub(super) fields: BTreeMap<&'static str, String>,
+}
+
+/// What `run` logs.
+pub(super) fn logged(run: impl FnOnce()) -> Vec<Line> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let subscriber = tracing_subscriber::registry().with(Capture(Arc::clone(&lines)));
+    tracing::subscriber::with_default(subscriber, run);
+    std::mem::take(&mut lines.lock().unwrap())
+}
+
+struct Capture(Arc<Mutex<Vec<Line>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Capture {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let message = fields.0.remove("message").unwrap_or_default();
+        self.0.lock().unwrap().push(Line { level: *event.metadata().level(), message, fields: fields.0 });
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
 }
