@@ -95,7 +95,7 @@ fn a_configuration_is_good_suspicious_or_wrong() {
     let check = |more: &[&str]| lvsd(&[&["check", file.to_str().unwrap()], more].concat());
     let good = check(&["--strict"]);
     assert_eq!(good.status.code(), Some(0));
-    assert_eq!(text(&good.stdout), format!("{}: 1 virtual servers, 1 real servers\n", file.display()));
+    assert_eq!(text(&good.stdout), format!("{}: 1 virtual server, 1 real server\n", file.display()));
     place.write(&format!("{WEB}[check.unused]\ntcp = {{}}\n"));
     assert_eq!(check(&[]).status.code(), Some(0));
     assert_eq!(check(&["--strict"]).status.code(), Some(78));
@@ -141,8 +141,26 @@ fn clients_talk_to_the_daemon_of_their_configuration() {
     let reload = place.call(&["reload"]);
     assert_eq!(
         text(&reload.stdout),
-        "reload complete: 0 removed, 0 edited, 0 added, 1 real servers carried over\n"
+        "reload complete: 0 removed, 0 edited, 0 added, 1 real server carried over\n"
     );
+    place.write(&format!("http = \"127.0.0.1:0\"\n{WEB}[check.unused]\ntcp = {{}}\n"));
+    let file = place.config();
+    for (arguments, end) in [
+        (&["plan", file.to_str().unwrap()][..], "0 actions, 1 real server carried over\n"),
+        (&["reload"], "reload complete: 0 removed, 0 edited, 0 added, 1 real server carried over\n"),
+    ] {
+        let output = place.call(arguments);
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(said.contains(": warning: the check \"unused\" is not used"), "{said}");
+        assert!(said.contains("warning: daemon.http takes effect at the next restart\n"), "{said}");
+        assert!(said.ends_with(end), "{said}");
+    }
+    place.write("");
+    let nothing = place.call(&["reload"]);
+    assert!(text(&nothing.stdout).contains("all that there were (1) are taken out"), "{nothing:?}");
+    place.write(WEB);
+    place.call(&["reload"]);
     place.write("nonsense = 1\n");
     assert_eq!(place.call(&["reload"]).status.code(), Some(78));
     assert_eq!(place.call(&["status", "web"]).status.code(), Some(0), "the good one stays in force");

@@ -191,6 +191,11 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
 #[test]
 fn weights_and_orders_are_information() {
     let order = |change, reason| Event::Order { of: server(), change, note: note("alice", reason) };
+    let ended = |given, reason| {
+        let given_for =
+            |note: OrderNote| OrderNote { until: Some(note.since + Duration::from_secs(5)), ..note };
+        Event::OrderEnded { of: server(), given, note: given_for(note("alice", reason)) }
+    };
     let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
     let said =
         |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
@@ -202,6 +207,8 @@ fn weights_and_orders_are_information() {
             order(OrderChange::Enable, None),
             order(OrderChange::Weight(0), None),
             order(OrderChange::WeightAuto, None),
+            ended(OrderChange::Drain, Some("disk full")),
+            ended(OrderChange::Weight(7), None),
         ]),
         [
             line(
@@ -214,6 +221,12 @@ fn weights_and_orders_are_information() {
             said("enabled", "no reason given"),
             said("weight set to 0", "no reason given"),
             said("weight back to the configured one", "no reason given"),
+            line(Level::INFO, &format!("{SERVER} in web: drain by alice (disk full) ended after 5s"), &by),
+            line(
+                Level::INFO,
+                &format!("{SERVER} in web: weight 7 by alice (no reason given) ended after 5s"),
+                &by
+            ),
         ]
     );
 }
@@ -334,7 +347,8 @@ fn the_stop_tells_those_that_are_up() {
     let config = Config { virtual_servers: vec![Arc::new(pool)], ..testing::config(vec![]) };
     let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), NOW);
     let selector = Selector { address: [198, 51, 100, 12].into(), port: None, virtual_server: None };
-    assert_eq!(engine.handle_order(selector, OrderChange::Disable, &note("alice", None)), 1);
+    let ordered = engine.handle_order(selector, OrderChange::Disable, &note("alice", None)).unwrap();
+    assert_eq!(ordered.servers.len(), 1);
     let announcer = scene.announcer();
     announcer.announce_stop(&engine.virtual_servers()[0]);
     assert_eq!(
