@@ -28,6 +28,7 @@ mod requests;
 mod signals;
 mod start;
 mod state_file;
+mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;

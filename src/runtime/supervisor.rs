@@ -14,7 +14,7 @@ use tracing::{debug, error, info, warn};
 use super::announce::Announcer;
 use super::clock;
 use super::failures::{self, Told};
-use super::kernel::{Report, Settings, Stop, Ticket, Writer};
+use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
@@ -24,7 +24,7 @@ use super::requests::Ask;
 use super::signals::{Signal, Signals};
 use super::start::Target;
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, OnStop, Outcome};
+use crate::engine::model::{Config, Drift, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, ProbeId, Time};
@@ -37,10 +37,6 @@ use crate::telemetry::systemd::ServiceManager;
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Outcomes taken in between two looks at everything else.
 const OUTCOMES: usize = 256;
-/// For the kernel's table to be withdrawn at stop. 10,000 destinations take well under a second.
-const WITHDRAWAL: Duration = Duration::from_secs(30);
-/// For scripts that still run at stop, and for the state file's last write.
-const FAREWELL: Duration = Duration::from_secs(5);
 /// Drifting entries whose repeats are counted.
 const REPEATS: usize = 1000;
 
@@ -344,83 +340,9 @@ impl Supervisor {
             self.recorder.hold_settings(settings);
         }
     }
-
-    // -- the end ------------------------------------------------------------------------------
-
-    async fn stop(mut self) -> ExitCode {
-        info!("stopping");
-        self.health.aggregator.set_shutting_down();
-        self.manager.stopping();
-        self.probes.cancel_all();
-        for pool in self.engine.virtual_servers().iter().filter(|pool| pool.config().omega) {
-            self.announcer.announce_stop(pool);
-        }
-        let mut state = self.recorder.state(&self.engine, clock::now());
-        let stop = match self.config.daemon.on_stop {
-            OnStop::Keep => Stop::Keep,
-            OnStop::Withdraw => Stop::Withdraw(self.recorder.timeouts_before_us()),
-        };
-        let withdrawn = self.withdraw(stop).await;
-        if self.config.daemon.on_stop == OnStop::Withdraw && withdrawn {
-            state.owned.clear();
-            state.original_timeouts = None;
-        }
-        state.memory.saved_at = Some(clock::now());
-        let news = self.recorder.finish(state, FAREWELL).await;
-        tell_of_record(&self.config.daemon.state_file, news);
-        // A dump that hangs ends with the process.
-        let threads = tokio::task::spawn_blocking(move || self.writer.join());
-        let _ = tokio::time::timeout(FAREWELL, threads).await;
-        self.announcer.into_notifications().finish(FAREWELL).await;
-        info!("stopped");
-        ExitCode::Done
-    }
-
-    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
-    async fn abandon(self) -> ExitCode {
-        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
-        self.health.aggregator.set_shutting_down();
-        let state = self.recorder.state(&self.engine, clock::now());
-        // That it cannot be written either is the lesser evil.
-        let _ = self.recorder.finish(state, FAREWELL).await;
-        ExitCode::Failed
-    }
-
-    /// Waits until the writer has done its last; was all of it carried out?
-    async fn withdraw(&mut self, stop: Stop) -> bool {
-        let last = self.writer.stop(stop);
-        let reports = &mut self.inputs.reports;
-        let written = async {
-            let (mut gone, mut failed_otherwise) = (false, false);
-            while let Some(report) = reports.recv().await {
-                match report {
-                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
-                        failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
-                        gone = settled;
-                    }
-                    Report::Failed(error) => {
-                        error!("{error}");
-                        failed_otherwise = true;
-                    }
-                    Report::Written { .. }
-                    | Report::Drifted(_)
-                    | Report::Surprised(_)
-                    | Report::Recovered => {}
-                }
-            }
-            gone && !failed_otherwise
-        };
-        match tokio::time::timeout(WITHDRAWAL, written).await {
-            Ok(all) => all,
-            Err(_) => {
-                error!("the kernel's table is not withdrawn: netlink has not answered for {WITHDRAWAL:?}");
-                false
-            }
-        }
-    }
 }
 
-fn tell_of_record(path: &Path, news: Option<News>) {
+pub(super) fn tell_of_record(path: &Path, news: Option<News>) {
     let path = path.display();
     match news {
         Some(News::Failing(error)) => {

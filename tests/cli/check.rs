@@ -17,7 +17,7 @@ fn a_good_file_is_0_with_its_measure() {
     for words in ["check lvsd.toml", "check -c lvsd.toml", "check --strict lvsd.toml"] {
         let said = place.lvsd(words);
         assert_eq!(said.code, Some(0), "{said:?}");
-        assert_eq!(said.stdout, "lvsd.toml: 1 virtual servers, 1 real servers\n");
+        assert_eq!(said.stdout, "lvsd.toml: 1 virtual server, 1 real server\n");
         assert_eq!(said.stderr, "");
     }
 }
@@ -43,7 +43,7 @@ fn warnings_are_told_and_count_only_when_strict() {
     let said = place.lvsd("check lvsd.toml");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.contains("lvsd.toml:") && said.stderr.contains(": warning: "), "{}", said.stderr);
-    assert!(said.stdout.ends_with("1 real servers\n"), "{}", said.stdout);
+    assert!(said.stdout.ends_with("1 real server\n"), "{}", said.stdout);
     let strict = place.lvsd("check lvsd.toml --strict");
     assert_eq!((strict.code, strict.stdout.as_str()), (Some(78), ""));
     assert_eq!(strict.stderr, said.stderr);

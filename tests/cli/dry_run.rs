@@ -14,10 +14,12 @@ fn status_follows_the_servers() {
     let status = place.status();
     assert_eq!(status["version"], 1);
     let pool = &status["virtual_servers"][0];
+    let mut quorum = pool["quorum"].clone();
+    assert!(quorum["age_ms"].take().is_u64(), "{pool}");
     assert_eq!((&pool["name"], &pool["services"]), (&json!("web"), &json!(["tcp 192.0.2.10:80"])));
     assert_eq!(
-        pool["quorum"],
-        json!({"up": true, "weight": 4, "threshold": 1, "quorum": 1, "hysteresis": 0})
+        quorum,
+        json!({"up": true, "weight": 4, "threshold": 1, "quorum": 1, "hysteresis": 0, "age_ms": null})
     );
     assert_eq!(pool["real_servers"][0]["address"], json!(first.address.to_string()));
     second.die();
@@ -39,7 +41,7 @@ fn status_for_people_names_what_json_names() {
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
     assert!(said.stdout.contains("192.0.2.10:80"), "{}", said.stdout);
     assert!(said.stdout.contains(&backend.address.to_string()), "{}", said.stdout);
-    assert_eq!(place.ask("status web").stdout, place.ask("status").stdout);
+    assert!(place.ask("status web").stdout.contains(&backend.address.to_string()));
     let said = place.ask("status nobody");
     assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
     assert_eq!(said.stderr, "there is no virtual server \"nobody\"\n");
@@ -71,7 +73,7 @@ fn usr1_writes_the_state_to_the_log() {
     let daemon = place.start();
     place.wait_for_servers("alive", &[json!(true), json!(true)]);
     daemon.signal(Signal::SIGUSR1);
-    let text = "1 virtual servers, 1 with quorum; 2 real servers, 2 alive; 2 checks";
+    let text = "1 virtual server, 1 with quorum; 2 real servers, 2 alive; 2 checks";
     let line = place.logged(&format!("\"message\":\"{text}\""));
     assert_eq!(line["level"], "INFO", "{line}");
 }

@@ -15,20 +15,21 @@ fn drain_disable_and_enable_move_a_server_in_the_table() {
     let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
     let _daemon = place.start();
     place.wait_for_servers("installed", &[json!(true), json!(true)]);
-    let (at, done) = (first.address, format!("{}: done\n", first.address));
+    let at = first.address;
+    let done = |what: &str| format!("{at} in web: {what}\n");
 
-    order(&place, &format!("drain {at} --reason maintenance"), &done);
+    order(&place, &format!("drain {at} --reason maintenance"), &done("drained"));
     assert_eq!(place.servers("effective_weight"), [0, 1]);
     assert_eq!(place.servers("installed"), [true, true]);
     let given = &place.servers("override")[0];
     assert_eq!((&given["order"], &given["reason"]), (&json!("drain"), &json!("maintenance")), "{given}");
     assert!(given["by"].is_string() && given["left_ms"].is_null(), "{given}");
 
-    order(&place, &format!("disable {at}"), &done);
+    order(&place, &format!("disable {at}"), &done("disabled"));
     place.wait_for_servers("installed", &[json!(false), json!(true)]);
     assert_eq!(place.servers("alive"), [false, true]);
 
-    order(&place, &format!("enable {at}"), &done);
+    order(&place, &format!("enable {at}"), &done("enabled"));
     place.wait_for_servers("installed", &[json!(true), json!(true)]);
     assert_eq!(place.servers("override"), [Value::Null, Value::Null]);
     assert_eq!(place.servers("effective_weight"), [3, 1]);
@@ -39,15 +40,16 @@ fn a_weight_of_the_operators_stands_until_auto_and_survives_a_reload() {
     let (first, second) = (Backend::new(), Backend::new());
     let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
     let _daemon = place.start();
-    let (at, done) = (first.address, format!("{}: done\n", first.address));
-    order(&place, &format!("weight {at} 7"), &done);
+    let at = first.address;
+    let done = |what: &str| format!("{at} in web: {what}\n");
+    order(&place, &format!("weight {at} 7"), &done("weight set to 7"));
     assert_eq!(place.servers("effective_weight"), [7, 1]);
     assert_eq!(place.servers("weight"), [3, 1], "the configured one");
     assert_eq!(place.ask("reload").code, Some(0));
     assert_eq!(place.servers("effective_weight"), [7, 1]);
-    order(&place, &format!("weight {at} 0"), &done);
+    order(&place, &format!("weight {at} 0"), &done("weight set to 0"));
     assert_eq!(place.servers("effective_weight"), [0, 1]);
-    order(&place, &format!("weight {at} auto"), &done);
+    order(&place, &format!("weight {at} auto"), &done("weight back to the configured one"));
     assert_eq!(place.servers("effective_weight"), [3, 1]);
 }
 
@@ -56,14 +58,16 @@ fn an_order_with_a_time_ends_by_itself() {
     let backend = Backend::new();
     let place = Place::new(&web(&[(&backend, 3)]));
     let _daemon = place.start();
-    order(&place, &format!("drain {} --for 2s", backend.address), &format!("{}: done\n", backend.address));
+    let at = backend.address;
+    let said = format!("{at} in web: drained\nweb has lost its quorum: nothing serves new connections now\n");
+    order(&place, &format!("drain {at} --for 2s"), &said);
     // On a slow machine it may be over already.
     if let Some(left) = place.servers("override")[0]["left_ms"].as_u64() {
         assert!(left <= 2000, "{left}");
     }
     within("its end", || (place.servers("override") == [Value::Null]).then_some(()));
     assert_eq!(place.servers("effective_weight"), [3]);
-    place.logged(": enabled, the time that ");
+    place.logged(" ended after 2s");
 }
 
 #[test]
@@ -93,8 +97,11 @@ fn an_address_in_several_virtual_servers_is_ordered_in_all_or_in_one() {
     let place = Place::new(&format!("{}\n{other}", web(&[(&backend, 3)])));
     let _daemon = place.start();
     let at = backend.address;
-    order(&place, &format!("drain {at}"), &format!("{at}: done in 2 virtual servers\n"));
+    let lost = |name: &str| format!("{name} has lost its quorum: nothing serves new connections now\n");
+    let said = format!("{at} in web, other: drained\n{}{}", lost("web"), lost("other"));
+    order(&place, &format!("drain {at}"), &said);
     assert_eq!(place.servers("effective_weight"), [0, 0]);
-    order(&place, &format!("enable {at} --in other"), &format!("{at}: done\n"));
+    let said = format!("{at} in other: enabled\nother has its quorum again\n");
+    order(&place, &format!("enable {at} --in other"), &said);
     assert_eq!(place.servers("effective_weight"), [0, 3]);
 }

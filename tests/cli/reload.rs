@@ -11,11 +11,11 @@ fn a_good_file_comes_into_force_and_is_summed_up() {
     let place = Place::new(&web(&[(&first, 3)]));
     let _daemon = place.start();
     let said = place.ask("reload");
-    let unchanged = "reload complete: 0 removed, 0 edited, 0 added, 1 real servers carried over\n";
+    let unchanged = "reload complete: 0 removed, 0 edited, 0 added, 1 real server carried over\n";
     assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (Some(0), unchanged, ""));
     place.configure(&web(&[(&first, 5), (&second, 1)]));
     let said = place.ask("reload");
-    let changed = "reload complete: 0 removed, 1 edited, 1 added, 1 real servers carried over\n";
+    let changed = "reload complete: 0 removed, 1 edited, 1 added, 1 real server carried over\n";
     assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (Some(0), changed, ""));
     assert_eq!(place.servers("weight"), [5, 1]);
     assert_eq!(place.servers("installed"), [true, true], "in the table when the command returns");
@@ -34,7 +34,7 @@ fn a_bad_file_is_78_with_its_place_and_changes_nothing() {
     assert_eq!(place.servers("weight"), [3]);
     let line = place.logged("lvsd.toml:14:10: ");
     assert_eq!(line["level"], "ERROR", "{line}");
-    place.logged("reload refused: 1 mistakes, the running configuration stays");
+    place.logged("reload refused: 1 mistake, the running configuration stays");
     place.configure(&web(&[(&backend, 6)]));
     assert_eq!(place.ask("reload").code, Some(0));
     assert_eq!(place.servers("weight"), [6]);
@@ -82,7 +82,7 @@ fn a_plan_tells_what_a_reload_would_do_and_does_nothing() {
     let _daemon = place.start();
     let said = place.ask("plan");
     assert_eq!(said.code, Some(0), "{said:?}");
-    assert_eq!(said.stdout, "0 actions, 1 real servers carried over\n");
+    assert_eq!(said.stdout, "0 actions, 1 real server carried over\n");
     place.write("next.toml", &web(&[(&first, 4), (&second, 1)]));
     let said = place.ask("plan next.toml");
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
@@ -90,8 +90,10 @@ fn a_plan_tells_what_a_reload_would_do_and_does_nothing() {
     assert_eq!(
         said.stdout,
         format!(
-            "edit real server {one} in web: weight 3 → 4\nadd real server {two} in web: new in the file\n\
-             2 actions, 1 real servers carried over\n"
+            "warning: daemon.control_socket takes effect at the next restart\n\
+             warning: daemon.state_file takes effect at the next restart\n\
+             edit real server {one} in web: weight 3 → 4\nadd real server {two} in web: new in the file\n\
+             2 actions, 1 real server carried over\n"
         )
     );
     assert_eq!(place.servers("weight"), [3]);

@@ -1,0 +1,92 @@
+//! The end of a run: readiness first, then the table, the record, and the last notifications. Each step
+//! has its own limit; none keeps the daemon from ending.
+
+use std::time::Duration;
+
+use tracing::{error, info};
+
+use super::clock;
+use super::failures;
+use super::kernel::{Report, Stop};
+use super::supervisor::{Supervisor, tell_of_record};
+use crate::control::ExitCode;
+use crate::engine::model::OnStop;
+
+/// For the kernel's table to be withdrawn. 10,000 destinations take well under a second.
+const WITHDRAWAL: Duration = Duration::from_secs(30);
+/// For scripts that still run, and for the state file's last write.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+impl Supervisor {
+    pub(super) async fn stop(mut self) -> ExitCode {
+        info!("stopping");
+        self.health.aggregator.set_shutting_down();
+        self.manager.stopping();
+        self.probes.cancel_all();
+        for pool in self.engine.virtual_servers().iter().filter(|pool| pool.config().omega) {
+            self.announcer.announce_stop(pool);
+        }
+        let mut state = self.recorder.state(&self.engine, clock::now());
+        let stop = match self.config.daemon.on_stop {
+            OnStop::Keep => Stop::Keep,
+            OnStop::Withdraw => Stop::Withdraw(self.recorder.timeouts_before_us()),
+        };
+        let withdrawn = self.withdraw(stop).await;
+        if self.config.daemon.on_stop == OnStop::Withdraw && withdrawn {
+            state.owned.clear();
+            state.original_timeouts = None;
+        }
+        state.memory.saved_at = Some(clock::now());
+        let news = self.recorder.finish(state, FAREWELL).await;
+        tell_of_record(&self.config.daemon.state_file, news);
+        // A dump that hangs ends with the process.
+        let threads = tokio::task::spawn_blocking(move || self.writer.join());
+        let _ = tokio::time::timeout(FAREWELL, threads).await;
+        self.announcer.into_notifications().finish(FAREWELL).await;
+        info!("stopped");
+        ExitCode::Done
+    }
+
+    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
+    pub(super) async fn abandon(self) -> ExitCode {
+        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
+        self.health.aggregator.set_shutting_down();
+        let state = self.recorder.state(&self.engine, clock::now());
+        // That it cannot be written either is the lesser evil.
+        let _ = self.recorder.finish(state, FAREWELL).await;
+        ExitCode::Failed
+    }
+
+    /// Waits until the writer has done its last; was all of it carried out?
+    async fn withdraw(&mut self, stop: Stop) -> bool {
+        let last = self.writer.stop(stop);
+        let reports = &mut self.inputs.reports;
+        let written = async {
+            let (mut gone, mut failed_otherwise) = (false, false);
+            while let Some(report) = reports.recv().await {
+                match report {
+                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
+                        failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
+                        gone = settled;
+                    }
+                    Report::Failed(error) => {
+                        error!("{error}");
+                        failed_otherwise = true;
+                    }
+                    Report::Written { .. }
+                    | Report::Drifted(_)
+                    | Report::Surprised(_)
+                    | Report::Recovered => {}
+                }
+            }
+            gone && !failed_otherwise
+        };
+        match tokio::time::timeout(WITHDRAWAL, written).await {
+            Ok(all) => all,
+            Err(_) => {
+                error!("the kernel's table is not withdrawn: netlink has not answered for {WITHDRAWAL:?}");
+                false
+            }
+        }
+    }
+}
