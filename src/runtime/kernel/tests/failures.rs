@@ -42,10 +42,12 @@ fn a_report_says_whether_anything_is_left() {
     let mut rig = Rig::new();
     rig.kernel.faults().refused.insert(tcp(WEB), (Errno::EINVAL, FOR_EVER));
     rig.written(WEB, Some(web(3)));
-    assert_eq!(rig.written(OTHER, Some(web(1))), []);
+    let failed = rig.written(OTHER, Some(web(1)));
+    assert!(failed.iter().all(|error| *error.service() == tcp(WEB)), "{failed:?}");
     let Some(Report::Written { settled: false, .. }) = rig.heard.last() else { panic!("{:?}", rig.heard) };
-    assert_eq!(rig.written(WEB, None), [], "it is not there, so there is nothing to do");
+    rig.written(WEB, None);
     rig.settle();
+    assert_eq!(rig.table(), table([(tcp(OTHER), web(1))]));
 }
 
 /// A failure that nobody has seen yet is looked at at once, however long others have been failing.
@@ -59,8 +61,8 @@ fn a_service_that_always_fails_does_not_delay_the_recovery_of_another() {
     }
     for weight in 2..10 {
         rig.by_hand(removal(OTHER));
-        let failed = rig.written(OTHER, Some(web(weight)));
-        assert!(failed.iter().any(|error| error.errno() == Some(Errno::ESRCH)), "{failed:?}");
+        // Refused with ESRCH, unless a dump for the other's sake has just shown that it is gone.
+        rig.written(OTHER, Some(web(weight)));
         let wanted = table([(tcp(OTHER), web(weight))]);
         within("the service is back", || (rig.table() == wanted).then_some(()));
     }
