@@ -55,6 +55,7 @@ pub enum Event {
     Order {
         of: Server,
         change: OrderChange,
+        occasion: Occasion,
         note: OrderNote,
     },
 }
@@ -83,6 +84,15 @@ pub enum Cause {
     },
     Operator,
     Reload,
+}
+
+/// What changed an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// Who gave the note says so.
+    Operator,
+    /// The time that the note sets is over.
+    Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

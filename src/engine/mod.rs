@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use checker::{Checker, CheckerState, Judgement, Transition};
-pub use event::{Cause, Command, Event, News, OrderChange, Server};
+pub use event::{Cause, Command, Event, News, Occasion, OrderChange, Server};
 pub use identity::Identity;
 pub use orders::Selector;
 pub use real_server::RealServer;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Engine;
-use super::event::{Cause, Event, OrderChange, Server};
+use super::event::{Cause, Event, Occasion, OrderChange, Server};
 use super::model;
 use super::real_server::RealServer;
 use super::snapshot::{OperatorWeight, Order, OrderNote, Override};
@@ -45,7 +45,7 @@ impl Engine {
             }
         }
         for (pool_at, server_at) in &places {
-            self.order(*pool_at, *server_at, change, note);
+            self.order((*pool_at, *server_at), change, Occasion::Operator, note);
         }
         self.find_order_end();
         self.settle_quorums();
@@ -70,12 +70,18 @@ impl Engine {
             }
         }
         for (pool_at, server_at, change, note) in ended {
-            self.order(pool_at, server_at, change, &note);
+            self.order((pool_at, server_at), change, Occasion::Time, &note);
         }
         self.find_order_end();
     }
 
-    fn order(&mut self, pool_at: usize, server_at: usize, change: OrderChange, note: &OrderNote) {
+    fn order(
+        &mut self,
+        (pool_at, server_at): (usize, usize),
+        change: OrderChange,
+        occasion: Occasion,
+        note: &OrderNote,
+    ) {
         let Some(pool) = self.pools.get_mut(pool_at) else { return };
         let virtual_server = Arc::clone(&pool.config);
         let Some(server) = pool.real_servers.get_mut(server_at) else { return };
@@ -90,7 +96,7 @@ impl Engine {
             OrderChange::WeightAuto => server.operator_weight = None,
         }
         let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
-        self.events.push_back(Event::Order { of, change, note: note.clone() });
+        self.events.push_back(Event::Order { of, change, occasion, note: note.clone() });
         self.memory_changed = true;
         self.announce_change(pool_at, server_at, &Cause::Operator);
         self.dirty.insert(pool_at);

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use tracing::{debug, error, info, warn};
 
 use crate::engine::model::{self, Argv, Check, Fault, Phase, RealServerId};
+use crate::engine::snapshot::OrderNote;
 use crate::engine::{
-    Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
+    Cause, Event, News, Occasion, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time,
+    VirtualServer,
 };
 use crate::notify::{self, Dispatcher, EventKind, Notification};
 use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
@@ -67,14 +69,11 @@ impl Announcer {
                 );
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
-            Event::Order { of, change, note } => {
+            Event::Order { of, change, occasion, note } => {
                 let Names { virtual_server, real_server } = Names::of(&of);
-                let order = order_name(change);
-                let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
-                info!(
-                    virtual_server,
-                    real_server, by, "{real_server} in {virtual_server}: {order} by {by} ({why})"
-                );
+                let by = note.by.as_str();
+                let order = order_text(change, occasion, &note);
+                info!(virtual_server, real_server, by, "{real_server} in {virtual_server}: {order}");
             }
         }
     }
@@ -241,13 +240,20 @@ fn check_name(cause: &Cause) -> Option<&'static str> {
     }
 }
 
-fn order_name(change: OrderChange) -> String {
-    match change {
+/// `drained by alice (kernel update)`, and when the hour that she gave it has passed, `enabled, the time
+/// that alice set is over (kernel update)`
+fn order_text(change: OrderChange, occasion: Occasion, note: &OrderNote) -> String {
+    let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
+    let order = match change {
         OrderChange::Drain => "drained".to_owned(),
         OrderChange::Disable => "disabled".to_owned(),
         OrderChange::Enable => "enabled".to_owned(),
         OrderChange::Weight(weight) => format!("weight set to {weight}"),
         OrderChange::WeightAuto => "weight back to the configured one".to_owned(),
+    };
+    match occasion {
+        Occasion::Operator => format!("{order} by {by} ({why})"),
+        Occasion::Time => format!("{order}, the time that {by} set is over ({why})"),
     }
 }
 

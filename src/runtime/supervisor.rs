@@ -13,6 +13,7 @@ use tracing::{debug, error, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
+use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
@@ -39,7 +40,7 @@ const OUTCOMES: usize = 256;
 const WITHDRAWAL: Duration = Duration::from_secs(30);
 /// For scripts that still run at stop, and for the state file's last write.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Conditions whose repeats are counted.
+/// Drifting entries whose repeats are counted.
 const REPEATS: usize = 1000;
 
 /// Everything that the loop owns.
@@ -85,7 +86,8 @@ pub(super) struct Progress {
     status: String,
     /// What the kernel was last told to be set to.
     settings: Settings,
-    repeats: Repeats<String>,
+    told: Told,
+    drift: Repeats<String>,
     pub(super) counters: KernelCounters,
     next_tick: Time,
 }
@@ -97,7 +99,8 @@ impl Progress {
             synced: false,
             status: String::new(),
             settings: Settings::default(),
-            repeats: Repeats::new(HOURLY, REPEATS),
+            told: Told::new(),
+            drift: Repeats::new(HOURLY, REPEATS),
             counters: KernelCounters::default(),
             next_tick: Time::ZERO,
         }
@@ -264,9 +267,10 @@ impl Supervisor {
                 if operations > 0 {
                     debug!(operations, failed = failed.len(), "wrote to the kernel");
                 }
-                let failures = super::failures::lines(&failed);
-                for failure in &failures {
-                    self.tell_repeatedly(failure, now);
+                let failures = failures::lines(&failed);
+                self.progress.told.tell_operations(&failures, now);
+                if settled {
+                    self.progress.told.note_settled();
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
                 if all && settled {
@@ -284,14 +288,22 @@ impl Supervisor {
                     if self.config.daemon.drift == Drift::Repair { "repairing" } else { "left as it is" };
                 for repair in &drifted.repairs {
                     let service = repair.service().to_string();
-                    let key = format!("drift {repair}");
-                    if let Repeat::Tell { .. } = self.progress.repeats.observe(key, now) {
+                    if let Repeat::Tell { .. } = self.progress.drift.observe(repair.to_string(), now) {
                         warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
                     }
                 }
             }
-            Report::Failed(error) => self.tell_repeatedly(&error.to_string(), now),
-            Report::Recovered => info!("netlink answers again"),
+            Report::Surprised(errors) => {
+                self.progress.counters.drift += errors.len() as u64;
+                for error in errors {
+                    let service = error.service().to_string();
+                    if let Repeat::Tell { .. } = self.progress.drift.observe(error.to_string(), now) {
+                        warn!(service, "the kernel's table is not as it was left, trying again: {error}");
+                    }
+                }
+            }
+            Report::Failed(error) => self.progress.told.tell_request(&error, now),
+            Report::Recovered => self.progress.told.note_recovered(),
         }
     }
 
@@ -305,15 +317,6 @@ impl Supervisor {
             info!("ready: {text}");
         } else {
             warn!("ready, but {failed} changes of the kernel's table failed and are tried again: {text}");
-        }
-    }
-
-    /// At error the first time, then hourly with a count.
-    fn tell_repeatedly(&mut self, text: &str, now: Time) {
-        match self.progress.repeats.observe(text.to_owned(), now) {
-            Repeat::Tell { unsaid: 0 } => error!("{text}"),
-            Repeat::Tell { unsaid } => error!("{text} ({unsaid} times more since it was last said)"),
-            Repeat::Count => {}
         }
     }
 
@@ -379,14 +382,17 @@ impl Supervisor {
             while let Some(report) = reports.recv().await {
                 match report {
                     Report::Written { ticket, failed, settled, .. } if ticket >= last => {
-                        super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
+                        failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
                         gone = settled;
                     }
                     Report::Failed(error) => {
                         error!("{error}");
                         failed_otherwise = true;
                     }
-                    Report::Written { .. } | Report::Drifted(_) | Report::Recovered => {}
+                    Report::Written { .. }
+                    | Report::Drifted(_)
+                    | Report::Surprised(_)
+                    | Report::Recovered => {}
                 }
             }
             gone && !failed_otherwise

@@ -63,7 +63,7 @@ fn an_order_with_a_time_ends_by_itself() {
     }
     within("its end", || (place.servers("override") == [Value::Null]).then_some(()));
     assert_eq!(place.servers("effective_weight"), [3]);
-    place.logged(": enabled by ");
+    place.logged(": enabled, the time that ");
 }
 
 #[test]

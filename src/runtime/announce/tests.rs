@@ -208,7 +208,13 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
 
 #[test]
 fn weights_and_orders_are_information() {
-    let order = |change, reason| Event::Order { of: server(), change, note: note("alice", reason) };
+    let by_time = |change, occasion, reason| Event::Order {
+        of: server(),
+        change,
+        occasion,
+        note: note("alice", reason),
+    };
+    let order = |change, reason| by_time(change, Occasion::Operator, reason);
     let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
     let said =
         |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
@@ -220,6 +226,7 @@ fn weights_and_orders_are_information() {
             order(OrderChange::Enable, None),
             order(OrderChange::Weight(0), None),
             order(OrderChange::WeightAuto, None),
+            by_time(OrderChange::Enable, Occasion::Time, Some("disk full")),
         ]),
         [
             line(
@@ -232,6 +239,11 @@ fn weights_and_orders_are_information() {
             said("enabled", "no reason given"),
             said("weight set to 0", "no reason given"),
             said("weight back to the configured one", "no reason given"),
+            line(
+                Level::INFO,
+                &format!("{SERVER} in web: enabled, the time that alice set is over (disk full)"),
+                &by
+            ),
         ]
     );
 }
@@ -325,7 +337,12 @@ fn every_change_runs_its_script() {
         quorum(QuorumKind::Gained),
         // No scripts for these.
         Event::Weight { of: of(), from: 1, to: 2, cause: Cause::Operator },
-        Event::Order { of: of(), change: OrderChange::Drain, note: note("alice", None) },
+        Event::Order {
+            of: of(),
+            change: OrderChange::Drain,
+            occasion: Occasion::Operator,
+            note: note("alice", None),
+        },
         Event::LocalError { of: of(), check: check(), fault: fault("no such device") },
     ];
     logged(|| events.into_iter().for_each(|event| announcer.announce(event, NOW)));

@@ -6,6 +6,7 @@
 //! nothing is left. The reader dumps on a socket of its own, at each interval and on request.
 
 mod backoff;
+mod doubts;
 mod ledger;
 mod reader;
 mod writer;
@@ -42,6 +43,9 @@ pub(super) enum Report {
         settled: bool,
     },
     Drifted(Drifted),
+    /// Operations failed because the table was not as it was left; what it is now has been looked up,
+    /// and they are planned anew.
+    Surprised(Vec<OperationError>),
     /// Time-outs, sync daemons or a dump failed.
     Failed(RequestError),
     /// A dump has been taken in; the first one after failures.

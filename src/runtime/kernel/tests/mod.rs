@@ -64,7 +64,7 @@ impl Rig {
                 all.extend(failed.clone());
                 *ticket >= wanted
             }
-            Report::Drifted(_) | Report::Failed(_) | Report::Recovered => false,
+            Report::Drifted(_) | Report::Surprised(_) | Report::Failed(_) | Report::Recovered => false,
         });
         all
     }
@@ -84,11 +84,8 @@ impl Rig {
         }
     }
 
-    /// Waits until nothing is left to do, unless the last that was heard says so already.
+    /// Waits until nothing is left to do.
     fn settle(&mut self) {
-        if let Some(Report::Written { settled: true, .. }) = self.heard.last() {
-            return;
-        }
         self.hear("all is settled", |report| matches!(report, Report::Written { settled: true, .. }));
     }
 

@@ -35,7 +35,11 @@ fn busy() -> (Rig, Table) {
 fn is_settled(heard: &[Report], last: Ticket) -> bool {
     let of_last = heard.iter().rev().find_map(|report| match report {
         Report::Written { ticket, settled, .. } if *ticket >= last => Some(*settled),
-        Report::Written { .. } | Report::Drifted(_) | Report::Failed(_) | Report::Recovered => None,
+        Report::Written { .. }
+        | Report::Drifted(_)
+        | Report::Surprised(_)
+        | Report::Failed(_)
+        | Report::Recovered => None,
     });
     of_last.expect("the stop is answered")
 }
@@ -94,7 +98,7 @@ fn withdraw_looks_for_services_that_came_without_an_answer() {
     let (mut rig, foreign) = busy();
     rig.kernel.faults().unheard = 1;
     rig.kernel.shut(Door::Dump);
-    rig.written("192.0.2.12:80", Some(web(1)));
+    rig.want("192.0.2.12:80", Some(web(1)));
     let kernel = rig.kernel.clone();
     let opener = std::thread::spawn(move || {
         kernel.await_caller(Door::Dump);
