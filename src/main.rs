@@ -8,7 +8,7 @@ use std::time::Duration;
 use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command};
 use lvsd::control::protocol::Request;
-use lvsd::control::{ExitCode, client};
+use lvsd::control::{ExitCode, client, counted};
 use lvsd::runtime::{self, Target};
 
 /// A reload or a plan of a large configuration takes a while.
@@ -30,7 +30,7 @@ fn main() -> ProcessExit {
 }
 
 fn dispatch(cli: &Cli) -> ExitCode {
-    let config = cli.config.as_deref().unwrap_or(Path::new(config::defaults::CONFIG_FILE));
+    let config = config_file(cli);
     match &cli.command {
         Command::Run { dry_run: false } => runtime::run(config, Target::Kernel),
         Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
@@ -60,7 +60,8 @@ fn check(path: &Path, strict: bool) -> ExitCode {
     }
     let pools = &loaded.config.virtual_servers;
     let servers: usize = pools.iter().map(|p| p.real_servers.len()).sum();
-    print(&format!("{}: {} virtual servers, {servers} real servers\n", path.display(), pools.len()));
+    let pools = counted(pools.len(), "virtual server");
+    print(&format!("{}: {pools}, {}\n", path.display(), counted(servers, "real server")));
     ExitCode::Done
 }
 
@@ -94,19 +95,27 @@ fn call(cli: &Cli, request: &Request) -> ExitCode {
         Ok(reply) => reply,
         Err(problem) => {
             complain(&format!("lvsd: {problem}\n"));
+            if problem.exit_code() == ExitCode::Unreachable {
+                complain("is lvsd running? name another socket with --socket, or its file with -c\n");
+            }
             return problem.exit_code();
         }
     };
-    let printed = cli::present(&cli.command, &reply);
+    let reader = if std::io::stdout().is_terminal() { cli::Reader::Terminal } else { cli::Reader::Program };
+    let printed = cli::present(&cli.command, &reply, reader);
     print(&printed.stdout);
     complain(&printed.stderr);
     reply.code
 }
 
-/// `--socket`, else what the file of `-c` says, else the default.
+/// `--socket`, else what the configuration says: the file of `-c`, or the one that the daemon reads
+/// without one.
 fn socket(cli: &Cli) -> PathBuf {
-    let named = || cli.config.as_deref().map(config::control_socket);
-    cli.socket.clone().or_else(named).unwrap_or_else(|| PathBuf::from(config::defaults::CONTROL_SOCKET))
+    cli.socket.clone().unwrap_or_else(|| config::control_socket(config_file(cli)))
+}
+
+fn config_file(cli: &Cli) -> &Path {
+    cli.config.as_deref().unwrap_or(Path::new(config::defaults::CONFIG_FILE))
 }
 
 fn diagnose(diagnostics: &Diagnostics) {

@@ -59,6 +59,18 @@ pub(super) fn parse_server(text: &str) -> Result<RealServerId, Wrong> {
     Ok(RealServerId { address, port })
 }
 
+/// Ports that are hardly ever the last group of an address.
+const USUAL_PORTS: [u16; 18] =
+    [25, 53, 80, 110, 143, 389, 443, 465, 587, 636, 853, 993, 995, 3306, 5060, 5432, 8080, 8443];
+
+/// `2001:db8::2:80`, without brackets, is an address without a port: what was most likely meant by it.
+pub(super) fn swallowed_port(text: &str) -> Option<(Ipv6Addr, u16)> {
+    text.parse::<Ipv6Addr>().ok()?;
+    let (address, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok().filter(|port| USUAL_PORTS.contains(port))?;
+    Some((address.parse().ok()?, port))
+}
+
 /// An address without a port.
 pub(super) fn parse_ip(text: &str) -> Result<IpAddr, Wrong> {
     let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);

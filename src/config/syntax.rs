@@ -4,8 +4,11 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::diagnostics::{Finding, Findings, Place};
-use super::text::quote;
+use super::diagnostics::Findings;
+
+mod explain;
+mod foreign;
+mod unclosed;
 
 /// The recovering parser keeps every error; above this size it is not asked for more than one.
 const MAX_RECOVERED: usize = 4 << 20;
@@ -13,17 +16,29 @@ const MAX_RECOVERED: usize = 4 << 20;
 /// More syntax errors than this in one file say nothing new.
 const MAX_REPORTED: usize = 1_000;
 
-/// Lines searched for the first of two equal keys.
-const MAX_LOOK_BACK: usize = 2_000;
-
 /// Lines that are blanked, one round after the other, in search of a text that parses.
 const REPAIR_ROUNDS: usize = 4;
 
 /// Reports every syntax error of a text that is known to have one.
 pub(super) fn report(text: &str, file: u32, findings: &mut Findings) {
-    for error in errors(text).into_iter().take(MAX_REPORTED) {
+    if let Some(finding) = foreign::keepalived(text, file) {
+        return findings.push(finding);
+    }
+    let errors = errors(text);
+    let is_unclosed = |error: &toml::de::Error| {
+        error.message().starts_with("unclosed array,") || error.message().starts_with("unclosed inline table")
+    };
+    let opening = if errors.iter().any(is_unclosed) { unclosed::opening(text) } else { None };
+    // Whatever follows an open bracket was read as a part of it: nothing that the parser says of that helps.
+    let end = opening.as_ref().map_or(text.len() + 1, |opening| opening.start);
+    for error in errors.into_iter().take(MAX_REPORTED) {
         let span = error.span().unwrap_or(0..0);
-        findings.push(explain(text, file, error.message(), span));
+        if span.start < end {
+            findings.push(explain::explain(text, file, error.message(), span));
+        }
+    }
+    if let Some(opening) = opening {
+        findings.push(explain::unclosed(text, file, opening));
     }
 }
 
@@ -149,82 +164,4 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
 
 fn blank(text: &mut String, line: Range<usize>) {
     text.replace_range(line.clone(), &" ".repeat(line.len()));
-}
-
-/// By the beginning of the parser's words.
-const REMEDIES: &[(&str, &str)] = &[
-    ("key with no value", "write `key = value`"),
-    ("invalid basic string", "end the string with a quote, in the same line"),
-    ("invalid literal string", "end the string with a quote, in the same line"),
-    ("invalid boolean", "write true or false, in small letters"),
-    ("missing escaped value", "write the string in single quotes: there a backslash is itself"),
-    ("unclosed", "close it"),
-];
-
-/// The parser's words, with what an operator would write instead.
-fn explain(text: &str, file: u32, message: &str, span: Range<usize>) -> Finding {
-    let line = line_around(text, span.start);
-    let bound = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-    let place = Place { file, start: bound(span.start), end: bound(span.end) };
-    let found = text.get(span.clone()).unwrap_or_default();
-    let before = text.get(line.start..span.start).unwrap_or_default();
-    let after = text.get(span.end..line.end).unwrap_or_default();
-    if message.starts_with("string values must be quoted") {
-        return match found.trim() {
-            "" => Finding::error(place, "there is no value here")
-                .remedy("write a value after `=`, or remove the line"),
-            word if word.eq_ignore_ascii_case("true") || word.eq_ignore_ascii_case("false") => {
-                Finding::error(place, format!("{} is no value", quote(word)))
-                    .remedy(format!("write {}", word.to_lowercase()))
-            }
-            word => Finding::error(place, format!("{} needs quotes", quote(word)))
-                .remedy(format!("write {}", quote(word))),
-        };
-    }
-    if message.starts_with("duplicate key") {
-        let finding = Finding::error(place, format!("{} is written twice", quote(found)));
-        let finding = match first_of(text, found, span.start) {
-            Some(first) => {
-                let first = Place { file, start: bound(first.start), end: bound(first.end) };
-                finding.label(first, "first here")
-            }
-            None => finding,
-        };
-        return finding.remedy("keep one of the two");
-    }
-    let finding = Finding::error(place, format!("not TOML: {message}"));
-    if after.starts_with(',') && before.ends_with(|c: char| c.is_ascii_digit()) {
-        return finding.remedy("a fraction is written with a point: 0.8");
-    }
-    match REMEDIES.iter().find(|(beginning, _)| message.starts_with(beginning)) {
-        Some((_, remedy)) => finding.remedy(*remedy),
-        None => finding,
-    }
-}
-
-/// The nearest line before `at` that begins with the same header or key.
-fn first_of(text: &str, key: &str, at: usize) -> Option<Range<usize>> {
-    let line = line_around(text, at);
-    let own = text.get(line.clone())?.trim_start();
-    let header = own.starts_with('[').then(|| own.split_inclusive(']').next().unwrap_or(own));
-    let wanted = header.unwrap_or(key);
-    let mut end = line.start;
-    for earlier in text.get(..line.start)?.split_inclusive('\n').rev().take(MAX_LOOK_BACK) {
-        let start = end - earlier.len();
-        end = start;
-        let trimmed = earlier.trim_start();
-        let is_same = match (header, trimmed.strip_prefix(wanted)) {
-            (_, None) => false,
-            (Some(_), Some(_)) => true,
-            (None, Some(rest)) => !wanted.is_empty() && rest.trim_start().starts_with('='),
-        };
-        if is_same {
-            let from = start + (earlier.len() - trimmed.len());
-            return Some(from..from + wanted.len());
-        }
-        if header.is_none() && trimmed.starts_with('[') {
-            return None;
-        }
-    }
-    None
 }

@@ -12,6 +12,8 @@ use super::exit::ExitCode;
 use super::protocol::{OperatorWeight, Order, Reply, Request, Subject, parse_address};
 use crate::engine::model::RealServerId;
 
+/// Of a terminal.
+const WIDTH: usize = 80;
 const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
 
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
@@ -20,8 +22,7 @@ const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1
     version,
     about = "Health checks for the real servers behind Linux Virtual Server, and the IPVS table kept right",
     after_help = "Exit codes: 0 done, 1 failed, 64 usage, 69 daemon not reachable, 77 not allowed, 78 configuration.",
-    max_term_width = 100,
-    disable_help_subcommand = true
+    max_term_width = 100
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -160,20 +161,41 @@ pub struct Printed {
     pub stderr: String,
 }
 
+/// Who reads what is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Lines of a status are cut there, so that its columns stay legible.
+    Terminal,
+    Program,
+}
+
 /// A success speaks on stdout, a failure on stderr; `--json` prints data as it came. Each ends
 /// with a line break unless it is empty.
-pub fn present(command: &Command, reply: &Reply) -> Printed {
+pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
     let wants_json = matches!(command, Command::Status { json: true, .. });
     let text = match &reply.data {
         Some(data) if wants_json && reply.ok => data.get(),
         _ => reply.text.as_str(),
     };
+    let is_table = matches!(command, Command::Status { json: false, .. });
+    let text = &if is_table && reader == Reader::Terminal { cut(text) } else { text.to_owned() };
     let line = if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
     if reply.ok {
         Printed { stdout: line, stderr: String::new() }
     } else {
         Printed { stdout: String::new(), stderr: line }
     }
+}
+
+fn cut(table: &str) -> String {
+    let line = |line: &str| {
+        if line.chars().count() <= WIDTH {
+            line.to_owned()
+        } else {
+            line.chars().take(WIDTH - 1).chain(['…']).collect()
+        }
+    };
+    table.lines().map(line).collect::<Vec<String>>().join("\n")
 }
 
 impl On {

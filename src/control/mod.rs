@@ -15,3 +15,8 @@ pub mod status;
 pub use exit::ExitCode;
 pub use peer::Peer;
 pub use protocol::Reply;
+
+/// `1 real server`, `2 real servers`
+pub fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

@@ -27,9 +27,10 @@ pub fn reply(snapshot: &Snapshot, daemon: &str, only: Option<&str>, now: Time) -
     }
     let json = Status {
         broken_checks: snapshot.broken_checks,
+        dry_run: snapshot.dry_run,
         ..Status::new(&chosen, snapshot.kernel, daemon, now)
     };
-    Reply::done(table(&chosen, now))
+    Reply::done(table(snapshot, &chosen, now))
         .with_data(&json)
         .unwrap_or_else(|error| Reply::failed(format!("writing the status as JSON: {error}")))
 }
@@ -42,6 +43,7 @@ pub struct Status<'a> {
     virtual_servers: Vec<VirtualServer<'a>>,
     kernel: Kernel,
     broken_checks: u64,
+    dry_run: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +61,14 @@ struct VirtualServer<'a> {
     quorum: Quorum,
     sorry_server: Option<SorryServer>,
     real_servers: Vec<RealServer<'a>>,
+    missing: Vec<Missing<'a>>,
+}
+
+/// A service that is not in the kernel as it should be.
+#[derive(Debug, Serialize)]
+struct Missing<'a> {
+    service: String,
+    refusal: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,6 +78,7 @@ struct Quorum {
     threshold: u64,
     quorum: u32,
     hysteresis: u32,
+    age_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,9 +93,11 @@ struct RealServer<'a> {
     #[serde(serialize_with = "shown")]
     address: RealServerId,
     alive: bool,
+    age_ms: u64,
     weight: u32,
     effective_weight: u32,
     installed: bool,
+    missing: bool,
     #[serde(rename = "override")]
     override_: Option<Override<'a>>,
     connections: Connections,
@@ -147,7 +160,7 @@ impl<'a> Status<'a> {
         let virtual_servers = chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect();
         let KernelCounters { operations, failures, drift } = kernel;
         let kernel = Kernel { operations, failures, drift };
-        Self { version: VERSION, name: daemon, virtual_servers, kernel, broken_checks: 0 }
+        Self { version: VERSION, name: daemon, virtual_servers, kernel, broken_checks: 0, dry_run: false }
     }
 }
 
@@ -164,11 +177,17 @@ impl<'a> VirtualServer<'a> {
                 threshold: q.threshold,
                 quorum: q.quorum,
                 hysteresis: q.hysteresis,
+                age_ms: millis(now.since(q.since)),
             },
             sorry_server: vs
                 .sorry_server
                 .map(|SorryServerStatus { address, active }| SorryServer { address, active }),
             real_servers: vs.real_servers.iter().map(|rs| RealServer::new(rs, now)).collect(),
+            missing: vs
+                .missing
+                .iter()
+                .map(|(service, why)| Missing { service: service.to_string(), refusal: why.as_deref() })
+                .collect(),
         }
     }
 }
@@ -178,9 +197,11 @@ impl<'a> RealServer<'a> {
         Self {
             address: rs.address,
             alive: rs.alive,
+            age_ms: millis(now.since(rs.since)),
             weight: rs.weight,
             effective_weight: rs.effective_weight,
             installed: rs.installed,
+            missing: rs.missing,
             override_: Override::new(rs, now),
             connections: Connections { active: rs.active_connections, inactive: rs.inactive_connections },
             checks: rs.checks.iter().map(|check| Check::new(check, now)).collect(),

@@ -51,11 +51,16 @@ pub enum Event {
         check: Arc<Check>,
         fault: Fault,
     },
-    /// An operator's order was given, or came to its end.
+    /// An operator's order was given.
     Order {
         of: Server,
         change: OrderChange,
-        occasion: Occasion,
+        note: OrderNote,
+    },
+    /// The time of an order is over: of what had been `given`, with its note.
+    OrderEnded {
+        of: Server,
+        given: OrderChange,
         note: OrderNote,
     },
 }
@@ -83,16 +88,9 @@ pub enum Cause {
         detail: String,
     },
     Operator,
+    /// The time of an operator's order is over.
+    OrderEnded,
     Reload,
-}
-
-/// What changed an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
-    /// Who gave the note says so.
-    Operator,
-    /// The time that the note sets is over.
-    Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -84,6 +84,6 @@ impl Memory {
                 ..PastServer::default()
             });
         }
-        Some(PastPool { quorum_up: Some(first.quorum_up), servers })
+        Some(PastPool { quorum_up: Some(first.quorum_up), since: None, servers })
     }
 }

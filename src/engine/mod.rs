@@ -29,9 +29,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use checker::{Checker, CheckerState, Judgement, Transition};
-pub use event::{Cause, Command, Event, News, Occasion, OrderChange, Server};
+pub use event::{Cause, Command, Event, News, OrderChange, Server};
 pub use identity::Identity;
-pub use orders::Selector;
+pub use orders::{OrderRefusal, Ordered, Selector};
 pub use real_server::RealServer;
 pub use schedule::ProbeId;
 pub use time::Time;
@@ -60,6 +60,8 @@ pub struct Engine {
     unsettled: BTreeSet<usize>,
     /// Verdict, quorum or order changed since the memory was last taken.
     memory_changed: bool,
+    /// Of the input that is being handled.
+    now: Time,
     /// When the next order ends by itself.
     order_end: Option<Time>,
     commands: VecDeque<Command>,
@@ -70,9 +72,9 @@ impl Engine {
     /// The first configuration. `memory` is what the state file holds, `observed` the kernel's table
     /// before anything is written to it. First quorum states are set without a transition.
     pub fn start(config: &Config, memory: &Memory, observed: &Table, now: Time) -> Self {
-        let mut engine = Self::default();
+        let mut engine = Self { now, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
-        engine.pools = build_pools(config, &past, &Plan::new(&[], config));
+        engine.pools = build_pools(config, &past, &Plan::new(&[], config), now);
         engine.find_order_end();
         engine.expire_orders(now);
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
@@ -91,9 +93,10 @@ impl Engine {
     /// Switches to a new configuration. What exists before and after keeps its verdicts, counters,
     /// due times, runs in flight, quorum and orders.
     pub fn handle_reload(&mut self, config: &Config, now: Time) -> Plan {
+        self.now = now;
         let plan = self.plan_reload(config);
         let past = Past::of_running(&self.pools);
-        self.pools = build_pools(config, &past, &plan);
+        self.pools = build_pools(config, &past, &plan, now);
         for index in 0..self.pools.len() {
             let known = plan.carried.quorum_up.get(&index);
             if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
@@ -116,6 +119,7 @@ impl Engine {
         if !self.schedule.is_running(id) {
             return;
         }
+        self.now = now;
         let Some(entry) = self.schedule.entry(id) else { return };
         let places = Arc::clone(&entry.places);
         let delay_before_retry = entry.check.timing.delay_before_retry;
@@ -281,6 +285,7 @@ impl Engine {
         let weighed = !changed && alive && weight != counted;
         if changed {
             server.told = true;
+            server.since = self.now;
             let cause = cause.clone();
             self.events.push_back(Event::RealServer { of, alive, news: News::Changed, cause });
         } else if weighed {
@@ -322,6 +327,7 @@ impl Engine {
         let Some(pool) = self.pools.get_mut(pool_at) else { return };
         let quorum = pool.update_quorum();
         if quorum.kind != QuorumKind::NoChange {
+            pool.since = self.now;
             let virtual_server = Arc::clone(&pool.config);
             self.events.push_back(Event::Quorum { virtual_server, quorum });
             self.dirty.insert(pool_at);
@@ -351,15 +357,21 @@ fn last_detail(checker: &Checker) -> String {
 }
 
 /// The pools of `config`, each server with what the past knows of it.
-fn build_pools(config: &Config, past: &Past, plan: &Plan) -> Vec<VirtualServer> {
+fn build_pools(config: &Config, past: &Past, plan: &Plan, now: Time) -> Vec<VirtualServer> {
     let pool = |(index, pool): (usize, &Arc<model::VirtualServer>)| {
         let among = past.predecessors(&pool.services);
         let servers = pool.real_servers.iter().map(|server| {
             let before = past.server(&among, server.id);
-            build_server(server, before, past, |alpha| plan.starts_down((index, server.id), alpha))
+            let starts_down = |alpha| plan.starts_down((index, server.id), alpha);
+            let mut built = build_server(server, before, past, starts_down);
+            built.since = before.and_then(|b| b.since).unwrap_or(now);
+            built
         });
         let quorum_up = plan.carried.quorum_up.get(&index).copied().unwrap_or(false);
-        VirtualServer::new(Arc::clone(pool), servers.collect(), quorum_up)
+        let mut built = VirtualServer::new(Arc::clone(pool), servers.collect(), quorum_up);
+        let before = among.first().and_then(|at| past.pools.get(*at));
+        built.since = before.and_then(|b| b.since).unwrap_or(now);
+        built
     };
     config.virtual_servers.iter().enumerate().map(pool).collect()
 }
@@ -387,6 +399,7 @@ fn build_server(
         operator_weight: before.and_then(|b| b.operator_weight.clone()),
         was_alive: false,
         told: before.is_some_and(|b| b.told),
+        since: Time::ZERO,
         counted: 0,
     };
     server.was_alive = before.and_then(|b| b.was_alive).unwrap_or_else(|| server.is_alive());

@@ -1,55 +1,128 @@
 //! The operator's orders: drain, disable, enable, weight. They live beside the verdicts.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Engine;
-use super::event::{Cause, Event, Occasion, OrderChange, Server};
-use super::model;
-use super::real_server::RealServer;
+use super::event::{Cause, Event, OrderChange, Server};
+use super::model::{self, RealServerId};
 use super::snapshot::{OperatorWeight, Order, OrderNote, Override};
 use super::time::Time;
+use super::virtual_server::{QuorumEvent, VirtualServer};
 
-/// Which real servers an order is about.
+/// Which real servers an order is about: what the operator wrote.
 #[derive(Clone, Copy, Debug)]
 pub struct Selector<'a> {
     pub address: IpAddr,
-    /// Unset: whatever the port.
     pub port: Option<u16>,
     /// The name of a virtual server; unset: wherever it is.
     pub virtual_server: Option<&'a str>,
 }
 
-impl Selector<'_> {
-    fn selects(&self, pool: &model::VirtualServer, server: &RealServer) -> bool {
-        let id = server.id();
-        let port = match (self.port, id.port) {
-            (None, _) => true,
-            (Some(wanted), Some(port)) => wanted == port,
-            // A server without a port of its own is in the table under its services' ports.
-            (Some(wanted), None) => pool.services.iter().any(|s| s.port() == wanted),
-        };
-        port && id.address == self.address && self.virtual_server.is_none_or(|name| name == pool.name)
-    }
+/// What an order came to.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// One real server, once for each virtual server that it is in. At least one.
+    pub servers: Vec<Server>,
+    /// The quorums that it gained or lost.
+    pub quorums: Vec<(Arc<model::VirtualServer>, QuorumEvent)>,
 }
 
+/// Why nothing was done.
+#[derive(Clone, Debug)]
+pub enum OrderRefusal {
+    /// No such server; these have at least the address.
+    Nobody { near: Vec<Server> },
+    /// Without a port it could be any of these.
+    Ambiguous(Vec<Server>),
+}
+
+/// A pool's index, and a server's in it.
+type Spot = (usize, usize);
+
 impl Engine {
-    /// Gives an order about every server that `selector` selects; returns how many there were.
-    pub fn handle_order(&mut self, selector: Selector<'_>, change: OrderChange, note: &OrderNote) -> usize {
-        let mut places = Vec::new();
-        for (pool_at, pool) in self.pools.iter().enumerate() {
-            for (server_at, server) in pool.real_servers.iter().enumerate() {
-                if selector.selects(&pool.config, server) {
-                    places.push((pool_at, server_at));
-                }
+    /// Gives an order to the one real server that `selector` means, in each virtual server that has it.
+    pub fn handle_order(
+        &mut self,
+        selector: Selector<'_>,
+        change: OrderChange,
+        note: &OrderNote,
+    ) -> Result<Ordered, OrderRefusal> {
+        let spots = self.select(selector)?;
+        let servers = self.servers_at(&spots);
+        self.now = note.since;
+        let before = self.events.len();
+        for (pool_at, server_at) in spots {
+            if let Some(of) = self.servers_at(&[(pool_at, server_at)]).pop() {
+                self.events.push_back(Event::Order { of, change, note: note.clone() });
             }
-        }
-        for (pool_at, server_at) in &places {
-            self.order((*pool_at, *server_at), change, Occasion::Operator, note);
+            self.order(pool_at, server_at, change, note, &Cause::Operator);
         }
         self.find_order_end();
         self.settle_quorums();
-        places.len()
+        let quorums = self.events.iter().skip(before).filter_map(|event| match event {
+            Event::Quorum { virtual_server, quorum } => Some((Arc::clone(virtual_server), *quorum)),
+            Event::RealServer { .. }
+            | Event::Weight { .. }
+            | Event::Failure { .. }
+            | Event::LocalError { .. }
+            | Event::Order { .. }
+            | Event::OrderEnded { .. } => None,
+        });
+        Ok(Ordered { servers, quorums: quorums.collect() })
+    }
+
+    /// An address means the server that is configured so. Only if there is none does a forgotten port
+    /// mean the one server with that address, and a port of the service the server without its own.
+    fn select(&self, selector: Selector<'_>) -> Result<Vec<Spot>, OrderRefusal> {
+        let Selector { address, port, virtual_server } = selector;
+        let mut exact = Vec::new();
+        let mut by_service = Vec::new();
+        let mut near = Vec::new();
+        let named = |pool: &VirtualServer| virtual_server.is_none_or(|name| name == pool.config.name);
+        for (pool_at, pool) in self.pools.iter().enumerate().filter(|(_, pool)| named(pool)) {
+            for (server_at, server) in pool.real_servers.iter().enumerate() {
+                let (id, spot) = (server.id(), (pool_at, server_at));
+                if id.address != address {
+                    continue;
+                }
+                near.push(spot);
+                if id.port == port {
+                    exact.push(spot);
+                }
+                let has_port = |wanted| pool.config.services.iter().any(|s| s.port() == wanted);
+                if id.port.is_none() && port.is_some_and(has_port) {
+                    by_service.push(spot);
+                }
+            }
+        }
+        if !exact.is_empty() {
+            return Ok(exact);
+        }
+        if port.is_some() {
+            return if by_service.is_empty() {
+                Err(OrderRefusal::Nobody { near: self.servers_at(&near) })
+            } else {
+                Ok(by_service)
+            };
+        }
+        let servers = self.servers_at(&near);
+        let ids: BTreeSet<RealServerId> = servers.iter().map(|s| s.real_server.id).collect();
+        match ids.len() {
+            0 => Err(OrderRefusal::Nobody { near: vec![] }),
+            1 => Ok(near),
+            _ => Err(OrderRefusal::Ambiguous(servers)),
+        }
+    }
+
+    fn servers_at(&self, spots: &[Spot]) -> Vec<Server> {
+        let at = |(pool_at, server_at): &Spot| {
+            let pool = self.pools.get(*pool_at)?;
+            let server = pool.real_servers.get(*server_at)?;
+            Some(Server { virtual_server: Arc::clone(&pool.config), real_server: Arc::clone(&server.config) })
+        };
+        spots.iter().filter_map(at).collect()
     }
 
     /// Ends orders whose time is over.
@@ -57,33 +130,42 @@ impl Engine {
         if self.order_end.is_none_or(|end| end > now) {
             return;
         }
+        self.now = now;
         let mut ended = Vec::new();
         let over = |note: &OrderNote| note.until.is_some_and(|until| until <= now);
         for (pool_at, pool) in self.pools.iter().enumerate() {
             for (server_at, server) in pool.real_servers.iter().enumerate() {
                 if let Some(order) = server.order.as_ref().filter(|o| over(&o.note)) {
-                    ended.push((pool_at, server_at, OrderChange::Enable, order.note.clone()));
+                    let given = match order.order {
+                        Order::Drain => OrderChange::Drain,
+                        Order::Disable => OrderChange::Disable,
+                    };
+                    ended.push(((pool_at, server_at), given, OrderChange::Enable, order.note.clone()));
                 }
                 if let Some(weight) = server.operator_weight.as_ref().filter(|w| over(&w.note)) {
-                    ended.push((pool_at, server_at, OrderChange::WeightAuto, weight.note.clone()));
+                    let given = OrderChange::Weight(weight.weight);
+                    ended.push(((pool_at, server_at), given, OrderChange::WeightAuto, weight.note.clone()));
                 }
             }
         }
-        for (pool_at, server_at, change, note) in ended {
-            self.order((pool_at, server_at), change, Occasion::Time, &note);
+        for (spot, given, change, note) in ended {
+            if let Some(of) = self.servers_at(&[spot]).pop() {
+                self.events.push_back(Event::OrderEnded { of, given, note: note.clone() });
+            }
+            self.order(spot.0, spot.1, change, &note, &Cause::OrderEnded);
         }
         self.find_order_end();
     }
 
     fn order(
         &mut self,
-        (pool_at, server_at): (usize, usize),
+        pool_at: usize,
+        server_at: usize,
         change: OrderChange,
-        occasion: Occasion,
         note: &OrderNote,
+        cause: &Cause,
     ) {
         let Some(pool) = self.pools.get_mut(pool_at) else { return };
-        let virtual_server = Arc::clone(&pool.config);
         let Some(server) = pool.real_servers.get_mut(server_at) else { return };
         let given = note.clone();
         match change {
@@ -95,10 +177,8 @@ impl Engine {
             }
             OrderChange::WeightAuto => server.operator_weight = None,
         }
-        let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
-        self.events.push_back(Event::Order { of, change, occasion, note: note.clone() });
         self.memory_changed = true;
-        self.announce_change(pool_at, server_at, &Cause::Operator);
+        self.announce_change(pool_at, server_at, cause);
         self.dirty.insert(pool_at);
         self.unsettled.insert(pool_at);
     }

@@ -25,6 +25,7 @@ pub(super) struct Past {
 #[derive(Debug, Default)]
 pub(super) struct PastPool {
     pub(super) quorum_up: Option<bool>,
+    pub(super) since: Option<Time>,
     pub(super) servers: BTreeMap<RealServerId, PastServer>,
 }
 
@@ -34,6 +35,7 @@ pub(super) struct PastServer {
     pub(super) passes_checks: Option<bool>,
     /// The state that was last told, where there is a generation before this one.
     pub(super) was_alive: Option<bool>,
+    pub(super) since: Option<Time>,
     pub(super) told: bool,
     pub(super) order: Option<Override>,
     pub(super) operator_weight: Option<OperatorWeight>,
@@ -51,6 +53,7 @@ impl Past {
                 let known = PastServer {
                     passes_checks: Some(server.passes_checks()),
                     was_alive: Some(server.was_alive),
+                    since: Some(server.since),
                     told: server.told,
                     order: server.order.clone(),
                     operator_weight: server.operator_weight.clone(),
@@ -58,7 +61,8 @@ impl Past {
                 };
                 (server.id(), known)
             });
-            past.pools.push(PastPool { quorum_up: Some(pool.quorum_up), servers: servers.collect() });
+            let (quorum_up, since) = (Some(pool.quorum_up), Some(pool.since));
+            past.pools.push(PastPool { quorum_up, since, servers: servers.collect() });
         }
         past.collect_verdicts();
         past
@@ -96,7 +100,7 @@ impl Past {
             let servers: BTreeMap<_, _> = servers.collect();
             let all_fresh = pool.real_servers.iter().flat_map(|s| &s.checks).all(|c| is_fresh(c));
             let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| age.is_some() && all_fresh);
-            past.pools.push(PastPool { quorum_up, servers });
+            past.pools.push(PastPool { quorum_up, since: None, servers });
         }
         past.collect_verdicts();
         past

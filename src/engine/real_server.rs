@@ -6,6 +6,7 @@ use super::checker::Checker;
 use super::model::{self, Forwarding, Mode, RealServerId, WeightChange};
 use super::snapshot::{OperatorWeight, Order, Override, RealServerStatus};
 use super::table::{Destination, DestinationId, ServiceId};
+use super::time::Time;
 
 /// The largest weight that the kernel takes: it keeps a signed 32-bit number.
 const MAX_WEIGHT: i128 = i32::MAX as i128;
@@ -20,6 +21,8 @@ pub struct RealServer {
     pub(super) was_alive: bool,
     /// Has anybody been told its state since it was new?
     pub(super) told: bool,
+    /// When `was_alive` changed last, or when it was first heard of.
+    pub(super) since: Time,
     /// Its part in the pool's live weight, see [`super::virtual_server`].
     pub(super) counted: u32,
 }
@@ -104,12 +107,14 @@ impl RealServer {
         RealServerStatus {
             address: self.id(),
             alive: self.is_alive(),
+            since: self.since,
             weight: self.config.weight,
             effective_weight: self.effective_weight(),
             destinations: services
                 .map(|s| (*s, destination_id(self.id(), self.config.forwarding, s)))
                 .collect(),
             installed: false,
+            missing: false,
             active_connections: 0,
             inactive_connections: 0,
             order: self.order.clone(),

@@ -14,6 +14,8 @@ pub struct Snapshot {
     pub kernel: KernelCounters,
     /// Runs of checks that ended in a panic since the start; likewise filled in by the runtime.
     pub broken_checks: u64,
+    /// The table is one in memory; likewise.
+    pub dry_run: bool,
 }
 
 /// What has been asked of the kernel since the start.
@@ -35,6 +37,9 @@ pub struct VirtualServerStatus {
     pub quorum: QuorumStatus,
     pub sorry_server: Option<SorryServerStatus>,
     pub real_servers: Vec<RealServerStatus>,
+    /// Services that are not in the kernel as they should be, with its last refusal; empty until the runtime
+    /// fills it in.
+    pub missing: Vec<(ServiceId, Option<String>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub struct QuorumStatus {
     pub threshold: u64,
     pub quorum: u32,
     pub hysteresis: u32,
+    /// When `up` changed last; the daemon's start, if it has not since.
+    pub since: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +66,8 @@ pub struct SorryServerStatus {
 pub struct RealServerStatus {
     pub address: RealServerId,
     pub alive: bool,
+    /// When that changed last; the daemon's start, or the reload that brought it, if it has not since.
+    pub since: Time,
     /// As configured.
     pub weight: u32,
     /// With scripts, files and the operator's orders.
@@ -67,6 +76,8 @@ pub struct RealServerStatus {
     pub destinations: Vec<(ServiceId, DestinationId)>,
     /// In the kernel's table. The engine cannot know: false until the runtime fills it in.
     pub installed: bool,
+    /// It should be in the table of a service, and is not. Likewise filled in by the runtime.
+    pub missing: bool,
     /// Likewise filled in by the runtime, summed over services.
     pub active_connections: u64,
     pub inactive_connections: u64,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::model::{self, RealServerId};
 use super::real_server::RealServer;
 use super::snapshot::{QuorumStatus, SorryServerStatus, VirtualServerStatus};
+use super::time::Time;
 
 #[derive(Clone, Debug)]
 pub struct VirtualServer {
@@ -12,6 +13,8 @@ pub struct VirtualServer {
     pub(super) real_servers: Vec<RealServer>,
     /// Not derived on demand: the threshold depends on it, that is what hysteresis means.
     pub(super) quorum_up: bool,
+    /// When that changed last, or when it was first heard of.
+    pub(super) since: Time,
     /// Sum of the [`RealServer::counted`], kept up to date so that the failure of half a pool does
     /// not sum the pool once for each server.
     live_weight: u64,
@@ -50,7 +53,8 @@ impl VirtualServer {
         quorum_up: bool,
     ) -> Self {
         let reachable_weight = reachable_weight(&config);
-        let mut new = Self { config, real_servers, quorum_up, live_weight: 0, reachable_weight };
+        let since = Time::ZERO;
+        let mut new = Self { config, real_servers, quorum_up, since, live_weight: 0, reachable_weight };
         for index in 0..new.real_servers.len() {
             new.count(index);
         }
@@ -141,12 +145,14 @@ impl VirtualServer {
                 threshold: self.threshold(),
                 quorum: self.config.quorum,
                 hysteresis: self.config.hysteresis,
+                since: self.since,
             },
             sorry_server: self.config.sorry_server.as_ref().map(|sorry| SorryServerStatus {
                 address: RealServerId { address: sorry.address, port: sorry.port },
                 active: self.is_sorry(),
             }),
             real_servers: self.real_servers.iter().map(|s| s.status(self.config.services.iter())).collect(),
+            missing: Vec::new(),
         }
     }
 }

@@ -2,19 +2,20 @@
 //! this thread, one at a time; the engine only compares.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::loading::Refusal;
+use super::reloading::{losses, restart_needs};
 use super::supervisor::{Answer, Supervisor};
 use crate::config::{self, Sources};
-use crate::control::{ExitCode, Reply};
+use crate::control::{ExitCode, Reply, counted};
 use crate::engine::model::Config;
 use crate::engine::reload::Plan;
 
-type Lowered = Result<Arc<Config>, String>;
+/// With the lines of its warnings.
+type Lowered = Result<(Config, Vec<String>), String>;
 
 #[derive(Debug, Default)]
 pub(super) struct Planning(Option<(JoinHandle<Lowered>, Answer)>);
@@ -52,7 +53,11 @@ impl Planning {
 impl Supervisor {
     pub(super) fn handle_planned(&self, planned: Planned) {
         let reply = match planned.result {
-            Ok(config) => describe(&self.engine.plan_reload(&config)),
+            Ok((config, mut notes)) => {
+                notes.extend(losses(&self.config, &config));
+                notes.extend(restart_needs(&self.config.daemon, &config.daemon));
+                describe(&self.engine.plan_reload(&config), &notes)
+            }
             Err(refusal) => Reply::new(ExitCode::Configuration, refusal),
         };
         // A client that went away wants no answer.
@@ -64,17 +69,18 @@ fn lower(sources: Value) -> Lowered {
     let sources: Sources =
         serde_json::from_value(sources).map_err(|e| format!("the sources are not understood: {e}"))?;
     config::load(&sources)
-        .map(|loaded| Arc::new(loaded.config))
+        .map(|loaded| (loaded.config, loaded.warnings.lines()))
         .map_err(|mistakes| Refusal::Mistakes(mistakes).text())
 }
 
-fn describe(plan: &Plan) -> Reply {
-    let mut text = String::new();
+fn describe(plan: &Plan, notes: &[String]) -> Reply {
+    let mut text: String = notes.iter().map(|note| format!("{note}\n")).collect();
     for action in &plan.actions {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{action}");
     }
-    let (actions, carried) = (plan.actions.len(), plan.carried.alive.len());
-    let _ = write!(text, "{actions} actions, {carried} real servers carried over");
+    let actions = counted(plan.actions.len(), "action");
+    let carried = counted(plan.carried.alive.len(), "real server");
+    let _ = write!(text, "{actions}, {carried} carried over");
     Reply::done(text)
 }

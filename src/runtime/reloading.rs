@@ -10,8 +10,9 @@ use tracing::{error, info, warn};
 use super::kernel::Ticket;
 use super::loading::{self, Ready, Refusal};
 use super::supervisor::{Answer, Supervisor};
-use crate::control::{ExitCode, Reply};
+use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
+use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::Plan;
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
@@ -36,6 +37,8 @@ struct Loading {
 struct Applying {
     answers: Vec<Answer>,
     summary: String,
+    /// What the operator should hear of although it is no mistake.
+    notes: Vec<String>,
     /// What the writer must have done; unset while some of it waits for the record.
     ticket: Option<Ticket>,
     failed: Vec<String>,
@@ -97,7 +100,8 @@ impl Supervisor {
         for line in &lines {
             error!("{line}");
         }
-        error!("reload refused: {} mistakes, the running configuration stays", lines.len());
+        let mistakes = counted(lines.len(), "mistake");
+        error!("reload refused: {mistakes}, the running configuration stays");
         let reply = Reply::new(ExitCode::Configuration, refusal.text());
         answer_all(answers, &reply);
         self.end_reload("reload refused, the configuration before it is in force");
@@ -107,19 +111,20 @@ impl Supervisor {
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
         let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
         let Ready { config, warnings, kinds } = ready;
-        for line in warnings.lines() {
-            warn!("{line}");
-        }
+        let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
         self.announcer.name = super::start::daemon_name(&config);
         self.probes.replace_kinds(kinds);
         let plan = self.engine.handle_reload(&config, now);
+        notes.extend(losses(&before, &config));
+        notes.extend(restart_needs(&before.daemon, &config.daemon));
+        notes.iter().for_each(|note| warn!("{note}"));
         log_plan(&plan);
-        self.announce_daemon_changes(&before.daemon);
+        self.adopt_daemon_changes(&before.daemon);
         self.settle_settings();
         let summary = summary(&plan);
         self.reloading.applying =
-            Some(Applying { answers, summary, ticket: None, failed: vec![], written: false });
+            Some(Applying { answers, summary, notes, ticket: None, failed: vec![], written: false });
     }
 
     /// Ends a reload once the kernel has all of it. Called at each turn.
@@ -132,12 +137,17 @@ impl Supervisor {
         if !applying.written {
             return;
         }
-        let Some(Applying { answers, summary, failed, .. }) = self.reloading.applying.take() else { return };
+        let Some(Applying { answers, summary, notes, failed, .. }) = self.reloading.applying.take() else {
+            return;
+        };
+        let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
         let reply = if failed.is_empty() {
-            Reply::done(format!("reload complete: {summary}"))
+            Reply::done(format!("{notes}reload complete: {summary}"))
         } else {
             let list = failed.join("\n");
-            Reply::failed(format!("reload applied, but the kernel refused some of it:\n{list}\n{summary}"))
+            Reply::failed(format!(
+                "{notes}reload applied, but the kernel refused some of it:\n{list}\n{summary}"
+            ))
         };
         answer_all(answers, &reply);
         let status = super::requests::summary(&self.engine);
@@ -154,8 +164,8 @@ impl Supervisor {
         }
     }
 
-    /// What takes effect at once, and what only a restart can change.
-    fn announce_daemon_changes(&mut self, before: &crate::engine::model::Daemon) {
+    /// What takes effect at once.
+    fn adopt_daemon_changes(&mut self, before: &Daemon) {
         let after = Arc::clone(&self.config);
         let after = &after.daemon;
         self.writer.set_drift(after.drift, after.drift_interval);
@@ -164,15 +174,25 @@ impl Supervisor {
         {
             warn!("log filter {:?} is not understood: {error}", after.log);
         }
-        let fixed = [
-            ("control_socket", before.control_socket == after.control_socket),
-            ("state_file", before.state_file == after.state_file),
-            ("http", before.http == after.http),
-        ];
-        for (key, _) in fixed.iter().filter(|(_, same)| !same) {
-            warn!("daemon.{key} takes effect at the next restart");
-        }
     }
+}
+
+/// Settings that only a restart can change.
+pub(super) fn restart_needs(before: &Daemon, after: &Daemon) -> Vec<String> {
+    let fixed = [
+        ("control_socket", before.control_socket == after.control_socket),
+        ("state_file", before.state_file == after.state_file),
+        ("http", before.http == after.http),
+    ];
+    let changed = fixed.iter().filter(|(_, same)| !same);
+    changed.map(|(key, _)| format!("warning: daemon.{key} takes effect at the next restart")).collect()
+}
+
+/// A file without virtual servers is legal, and more often the wrong file.
+pub(super) fn losses(before: &Config, after: &Config) -> Option<String> {
+    let gone = before.virtual_servers.len();
+    (gone > 0 && after.virtual_servers.is_empty())
+        .then(|| format!("warning: the new configuration has no virtual servers: all that there were ({gone}) are taken out of service"))
 }
 
 fn log_plan(plan: &Plan) {
@@ -199,7 +219,8 @@ fn summary(plan: &Plan) -> String {
     let edited = count(&[Kind::EditVirtualServer, Kind::EditRealServer, Kind::SetSorryServer]);
     let added = count(&[Kind::AddVirtualServer, Kind::AddRealServer]);
     let carried = plan.carried.alive.len();
-    format!("{removed} removed, {edited} edited, {added} added, {carried} real servers carried over")
+    let carried = counted(carried, "real server");
+    format!("{removed} removed, {edited} edited, {added} added, {carried} carried over")
 }
 
 fn answer_all(answers: Vec<Answer>, reply: &Reply) {

@@ -1,14 +1,18 @@
 //! What clients of the control socket ask, turned into calls of the engine.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::announce::order_name;
 use super::kernel::View;
 use super::supervisor::Supervisor;
 use crate::control::protocol::{OperatorWeight, Order, Request, Subject};
 use crate::control::server::Call;
-use crate::control::{Peer, Reply, status};
+use crate::control::{Peer, Reply, counted, status};
+use crate::engine::model::RealServerId;
 use crate::engine::snapshot::{OrderNote, Snapshot};
-use crate::engine::{Engine, OrderChange, Selector, Time};
+use crate::engine::table::{ServiceId, Table};
+use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
 
 /// For the kernel's part of a status; without it the counters read 0.
 const VIEW: Duration = Duration::from_secs(1);
@@ -57,14 +61,7 @@ impl Supervisor {
             since: now,
             until: on.duration.map(|duration| now + duration),
         };
-        match self.engine.handle_order(selector, change, &note) {
-            0 => {
-                let place = on.virtual_server.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
-                Reply::failed(format!("there is no real server {}{place}", on.address))
-            }
-            1 => Reply::done(format!("{}: done", on.address)),
-            count => Reply::done(format!("{}: done in {count} virtual servers", on.address)),
-        }
+        answer(change, on, self.engine.handle_order(selector, change, &note))
     }
 
     /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
@@ -73,12 +70,21 @@ impl Supervisor {
         let mut snapshot = self.engine.snapshot(name.as_deref());
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
+        snapshot.dry_run = self.target == super::start::Target::Memory;
+        let (mut wanted, refusals) = (self.engine.table(), self.progress.refusals.clone());
+        if self.progress.written < self.progress.asked || self.recorder.is_holding() {
+            // What is on its way is not missing; what was refused already is.
+            wanted.services.retain(|id, _| refusals.contains_key(id));
+        }
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
         tokio::spawn(async move {
-            let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok).unwrap_or_default();
+            let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok);
             let render = move || {
-                fill_in(&mut snapshot, &view);
+                if let Some(view) = view {
+                    fill_in(&mut snapshot, &view);
+                    find_missing(&mut snapshot, &view, &wanted, &refusals);
+                }
                 status::reply(&snapshot, &daemon, name.as_deref(), now)
             };
             let rendered = tokio::task::spawn_blocking(render).await;
@@ -86,6 +92,63 @@ impl Supervisor {
                 reply.send(rendered.unwrap_or_else(|e| Reply::failed(format!("rendering the status: {e}"))));
         });
     }
+}
+
+fn answer(change: OrderChange, on: &Subject, result: Result<Ordered, OrderRefusal>) -> Reply {
+    match result {
+        Ok(ordered) => Reply::done(carried_out(change, &ordered)),
+        Err(refusal) => Reply::failed(refused(on, &refusal)),
+    }
+}
+
+/// `198.51.100.11:80 in web, api: drained`, and a line for each quorum that it moved.
+fn carried_out(change: OrderChange, ordered: &Ordered) -> String {
+    let address = ordered.servers.first().map(|s| s.real_server.id.to_string()).unwrap_or_default();
+    let pools: Vec<&str> = ordered.servers.iter().map(|s| s.virtual_server.name.as_str()).collect();
+    let mut text = format!("{address} in {}: {}", pools.join(", "), order_name(change));
+    for (pool, quorum) in &ordered.quorums {
+        let name = &pool.name;
+        let line = match (quorum.kind, &pool.sorry_server) {
+            (QuorumKind::NoChange, _) => continue,
+            (QuorumKind::Gained, _) => format!("{name} has its quorum again"),
+            (QuorumKind::Lost, Some(sorry)) => {
+                let sorry = RealServerId { address: sorry.address, port: sorry.port };
+                format!("{name} has lost its quorum: its sorry server {sorry} serves now")
+            }
+            (QuorumKind::Lost, None) if quorum.weight == 0 => {
+                format!("{name} has lost its quorum: nothing serves new connections now")
+            }
+            (QuorumKind::Lost, None) => format!("{name} has lost its quorum: what is left of it serves"),
+        };
+        text.push('\n');
+        text.push_str(&line);
+    }
+    text
+}
+
+/// Why an order found nobody, or too many, and what it could have meant.
+fn refused(on: &Subject, refusal: &OrderRefusal) -> String {
+    let address = on.address;
+    match refusal {
+        OrderRefusal::Nobody { near } => {
+            let place = on.virtual_server.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
+            format!("there is no real server {address}{place}{}", candidates("; there is", near))
+        }
+        OrderRefusal::Ambiguous(servers) => {
+            format!("{address} is more than one real server, name the port{}", candidates(":", servers))
+        }
+    }
+}
+
+/// One line for each real server, behind `intro`; nothing at all for nobody.
+fn candidates(intro: &str, servers: &[Server]) -> String {
+    let mut pools: BTreeMap<RealServerId, Vec<&str>> = BTreeMap::new();
+    for server in servers {
+        pools.entry(server.real_server.id).or_default().push(&server.virtual_server.name);
+    }
+    let lines = pools.iter().map(|(id, names)| format!("\n  {id} in {}", names.join(", ")));
+    let list: String = lines.collect();
+    if list.is_empty() { list } else { format!("{intro}{list}") }
 }
 
 /// What the engine cannot know: which entries the kernel holds, and their connections.
@@ -102,16 +165,43 @@ fn fill_in(snapshot: &mut Snapshot, view: &View) {
     }
 }
 
+/// What is wanted and not there: the kernel has refused it, or was not yet asked.
+fn find_missing(
+    snapshot: &mut Snapshot,
+    view: &View,
+    wanted: &Table,
+    refusals: &BTreeMap<ServiceId, String>,
+) {
+    for virtual_server in &mut snapshot.virtual_servers {
+        for server in &mut virtual_server.real_servers {
+            server.missing = server.destinations.iter().any(|(service, destination)| {
+                let has = |table: &Table| {
+                    table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
+                };
+                has(wanted) && !has(&view.table)
+            });
+        }
+        let lacks = |id: &ServiceId| match (wanted.services.get(id), view.table.services.get(id)) {
+            (Some(wanted), Some(found)) => wanted != found,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let missing = virtual_server.services.iter().filter(|id| lacks(id));
+        virtual_server.missing = missing.map(|id| (*id, refusals.get(id).cloned())).collect();
+    }
+}
+
 /// `3 virtual servers, 2 with quorum; 12 real servers, 11 alive; 12 checks`
 pub(super) fn summary(engine: &Engine) -> String {
     let pools = engine.virtual_servers();
     let up = pools.iter().filter(|p| p.is_quorum_up()).count();
     let servers = pools.iter().flat_map(crate::engine::VirtualServer::real_servers);
-    let (count, alive) = servers.fold((0u64, 0u64), |(n, alive), s| (n + 1, alive + u64::from(s.is_alive())));
+    let (count, alive) = servers.fold((0, 0_u64), |(n, alive), s| (n + 1, alive + u64::from(s.is_alive())));
     format!(
-        "{} virtual servers, {up} with quorum; {count} real servers, {alive} alive; {} checks",
-        pools.len(),
-        engine.probe_count(),
+        "{}, {up} with quorum; {}, {alive} alive; {}",
+        counted(pools.len(), "virtual server"),
+        counted(count, "real server"),
+        counted(engine.probe_count(), "check"),
     )
 }
 

@@ -101,7 +101,11 @@ fn complain(text: &str) {
 
 async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>, mut signals: Signals) -> ExitCode {
     let Ready { config, warnings, kinds } = ready;
-    info!("lvsd {} starts with {}", env!("CARGO_PKG_VERSION"), path.display());
+    let dry = match target {
+        Target::Kernel => "",
+        Target::Memory => ", a dry run: the kernel's table is neither read nor written",
+    };
+    info!("lvsd {} starts with {}{dry}", env!("CARGO_PKG_VERSION"), path.display());
     warnings.lines().iter().for_each(|line| warn!("{line}"));
     raise_descriptor_limit();
     let lock = match target {
@@ -340,6 +344,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         planning: Planning::default(),
         inputs: Inputs { signals, outcomes: outcome, reports: reported, asks: asked },
         progress: Progress::new(),
+        target,
         config,
     })
 }

@@ -2,7 +2,7 @@
 //! out what the engine says. Everything that may wait, for a disk, a netlink answer, a back end or a
 //! client, waits elsewhere and comes back as an input.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use super::recorder::{Held, News, Recorder};
 use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::{Signal, Signals};
+use super::start::Target;
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
@@ -59,6 +60,7 @@ pub(super) struct Supervisor {
     pub(super) planning: Planning,
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
+    pub(super) target: Target,
 }
 
 /// What readiness and liveness are told.
@@ -79,7 +81,9 @@ pub(super) struct Inputs {
 /// How far the kernel's table has come.
 pub(super) struct Progress {
     /// Everything asked of the writer so far.
-    asked: Ticket,
+    pub(super) asked: Ticket,
+    /// How far the writer has got.
+    pub(super) written: Ticket,
     /// The first table has been written.
     pub(super) synced: bool,
     /// As last told to the service manager.
@@ -89,6 +93,8 @@ pub(super) struct Progress {
     told: Told,
     drift: Repeats<String>,
     pub(super) counters: KernelCounters,
+    /// The last refusal for each service that is not settled.
+    pub(super) refusals: BTreeMap<ServiceId, String>,
     next_tick: Time,
 }
 
@@ -96,12 +102,14 @@ impl Progress {
     pub(super) fn new() -> Self {
         Self {
             asked: Ticket::default(),
+            written: Ticket::default(),
             synced: false,
             status: String::new(),
             settings: Settings::default(),
             told: Told::new(),
             drift: Repeats::new(HOURLY, REPEATS),
             counters: KernelCounters::default(),
+            refusals: BTreeMap::new(),
             next_tick: Time::ZERO,
         }
     }
@@ -262,6 +270,7 @@ impl Supervisor {
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
             Report::Written { ticket, operations, failed, settled } => {
+                self.progress.written = ticket;
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -271,6 +280,10 @@ impl Supervisor {
                 self.progress.told.tell_operations(&failures, now);
                 if settled {
                     self.progress.told.note_settled();
+                    self.progress.refusals.clear();
+                }
+                for failure in &failed {
+                    self.progress.refusals.insert(*failure.service(), failure.to_string());
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
                 if all && settled {

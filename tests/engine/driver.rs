@@ -10,7 +10,8 @@ use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualS
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::Table;
 use lvsd::engine::{
-    Command, Engine, Event, News as FirstOrChanged, OrderChange, ProbeId, QuorumKind, Selector, Time,
+    Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, ProbeId, QuorumKind, Selector,
+    Time,
 };
 
 use crate::model::{Model, News, Remembered, same_run};
@@ -125,24 +126,42 @@ impl Pair {
         let note = OrderNote { by: "root".to_owned(), reason: None, since: self.now, until };
         let port = if whom.any_port { None } else { whom.server.port };
         let selector = Selector { address: whom.server.address, port, virtual_server: whom.pool.as_deref() };
-        let selects = |pool: &VirtualServer, id: RealServerId| {
-            let has_port = match (port, id.port) {
-                (None, _) => true,
-                (Some(wanted), Some(port)) => wanted == port,
-                (Some(wanted), None) => pool.services.iter().any(|s| s.port() == wanted),
-            };
-            id.address == whom.server.address
-                && has_port
-                && whom.pool.as_ref().is_none_or(|n| *n == pool.name)
-        };
-        let hits = self.engine.handle_order(selector, change, &note);
-        let expected: usize = self
+        let with_address: Vec<(&VirtualServer, RealServerId)> = self
             .model
             .pools
             .iter()
-            .map(|p| p.servers.iter().filter(|s| selects(&p.config, s.config.id)).count())
-            .sum();
-        assert_eq!(hits, expected);
+            .filter(|p| whom.pool.as_ref().is_none_or(|n| *n == p.config.name))
+            .flat_map(|p| p.servers.iter().map(|s| (&*p.config, s.config.id)))
+            .filter(|(_, id)| id.address == whom.server.address)
+            .collect();
+        let as_configured = with_address.iter().any(|(_, id)| id.port == port);
+        let mut ports: Vec<Option<u16>> = with_address.iter().map(|(_, id)| id.port).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        let one = ports.len() == 1;
+        let selects = |pool: &VirtualServer, id: RealServerId| {
+            let is_meant = match (port, id.port) {
+                (wanted, has) if as_configured => wanted == has,
+                (None, _) => one,
+                (Some(_), Some(_)) => false,
+                (Some(wanted), None) => pool.services.iter().any(|s| s.port() == wanted),
+            };
+            id.address == whom.server.address
+                && is_meant
+                && whom.pool.as_ref().is_none_or(|n| *n == pool.name)
+        };
+        let expected = with_address.iter().filter(|(pool, id)| selects(pool, *id)).count();
+        match self.engine.handle_order(selector, change, &note) {
+            Ok(ordered) => assert_eq!(ordered.servers.len(), expected),
+            Err(OrderRefusal::Ambiguous(servers)) => {
+                assert_eq!((port, expected), (None, 0));
+                assert_eq!(servers.len(), with_address.len());
+            }
+            Err(OrderRefusal::Nobody { near }) => {
+                assert_eq!((expected, near.len()), (0, with_address.len()));
+                assert!(port.is_some() || with_address.is_empty());
+            }
+        }
         let news = self.model.order(selects, change, until);
         self.settle(news);
     }
@@ -361,6 +380,10 @@ fn news_of(event: Event) -> Option<News> {
             let gained = quorum.kind == QuorumKind::Gained;
             Some(News::Quorum { pool: virtual_server.name.clone(), gained })
         }
-        Event::Weight { .. } | Event::Failure { .. } | Event::LocalError { .. } | Event::Order { .. } => None,
+        Event::Weight { .. }
+        | Event::Failure { .. }
+        | Event::LocalError { .. }
+        | Event::Order { .. }
+        | Event::OrderEnded { .. } => None,
     }
 }

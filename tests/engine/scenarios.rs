@@ -235,7 +235,8 @@ impl World {
         let now = self.now();
         let note =
             OrderNote { by: "root".to_owned(), reason: None, since: now, until: lasts.map(|l| now + l) };
-        assert!(self.engine.handle_order(selector, change, &note) > 0, "nobody to {text}");
+        let ordered = self.engine.handle_order(selector, change, &note).map(|_| ());
+        assert!(ordered.is_ok(), "{text}: {ordered:?}");
     }
 
     fn advance_to(&mut self, end: Duration) {
@@ -376,7 +377,7 @@ fn news(event: &Event) -> Option<String> {
             let id = of.real_server.id;
             Some(format!("{} {} local error", of.virtual_server.name, names::write(id.address, id.port)))
         }
-        Event::Failure { .. } | Event::Order { .. } => None,
+        Event::Failure { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
     }
 }
 

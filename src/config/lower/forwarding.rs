@@ -88,7 +88,10 @@ pub(super) fn judge_family(
     let mixed = format!("{} is {family}, but the service {other} is {}", server.value, other.family());
     match (forwarding, all.sync) {
         (Forwarding::Nat | Forwarding::Dr | Forwarding::Local, _) => {
-            let remedy = format!("write lb_kind = \"tun\" for this server, or an {} address", other.family());
+            let remedy = format!(
+                "put the {} service in a virtual server of its own, or write lb_kind = \"tun\" for this server",
+                other.family()
+            );
             cx.push(Finding::error(server.place, mixed).remedy(remedy));
         }
         // The kernel refuses such a server while the sync daemon runs, and the other way round.

@@ -30,6 +30,11 @@ pub(super) fn lower(cx: &mut Context<'_>, root: &Root<'_>) -> Config {
     all.resolve(cx, &root.defaults.pool.check);
     let mut pools: Vec<pool::Pool> =
         root.virtual_servers.iter().map(|vs| pool::lower(cx, &mut all, vs)).collect();
+    if pools.is_empty() && !cx.findings.has_errors() {
+        let whole = Place { file: 0, start: 0, end: 0 };
+        let finding = Finding::warning(whole, "there is no virtual server: nothing will be served");
+        cx.push_missing(finding.remedy("write a [[virtual_server]], or include files that have them"));
+    }
     name_pools(cx, &mut pools);
     all.warn_unused_checks(cx);
     let virtual_servers = pools.into_iter().map(|pool| Arc::new(pool.server)).collect();

@@ -206,7 +206,19 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("status_code", "status"),
     ("sni_name", "server_name"),
     ("url", "urls"),
+    ("check_interval", "delay_loop"),
+    ("interval", "delay_loop"),
 ];
+
+/// keepalived's names of checks, as a check is written here.
+const KEEPALIVED_CHECKS: &[(&str, &str)] = &[
+    ("TCP_CHECK", "tcp = {}"),
+    ("HTTP_GET", "http = { path = \"/\" }"),
+    ("SSL_GET", "http = { path = \"/\", tls = {} }"),
+];
+
+/// Shorter ones say too little to guess from.
+const MIN_PREFIX: usize = 3;
 
 /// Reports a key that its table does not have.
 pub(in crate::config) fn unknown_key(cx: &mut Context<'_>, scope: Scope, key: Key<'_>) {
@@ -219,12 +231,24 @@ pub(in crate::config) fn unknown_key(cx: &mut Context<'_>, scope: Scope, key: Ke
     cx.push(Finding::error(key.place, message).remedy(remedy(scope, key.name)));
 }
 
+/// The one key of `scope` that begins like this.
+fn beginning(name: &str, scope: Scope) -> Option<&'static str> {
+    let mut known = scope.names().filter(|known| name.len() >= MIN_PREFIX && known.starts_with(name));
+    known.next().filter(|_| known.next().is_none())
+}
+
 fn remedy(scope: Scope, name: &str) -> String {
     let keepalived = KEEPALIVED.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
     if let Some(ours) = keepalived.filter(|ours| scope.names().any(|known| known == *ours)) {
         return format!("write `{ours}`");
     }
-    if let Some(meant) = closest(name, scope.names()) {
+    if let Some((_, check)) = KEEPALIVED_CHECKS.iter().find(|(theirs, _)| *theirs == name) {
+        return match scope {
+            Scope::Check => format!("write `{check}`"),
+            _ => format!("write `check = {{ {check} }}`"),
+        };
+    }
+    if let Some(meant) = closest(name, scope.names()).or_else(|| beginning(name, scope)) {
         return format!("did you mean `{meant}`?");
     }
     if scope != Scope::Check && name == "fwmark" {

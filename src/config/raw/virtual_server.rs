@@ -7,7 +7,7 @@ use super::keys::{Scope, unknown_key};
 use super::{At, CommonOptions, Field, ForwardingOptions, Section, Value, tables};
 use crate::config::address::{self, AddressRange};
 use crate::config::context::{Context, Key};
-use crate::config::diagnostics::Place;
+use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::http::host;
 use crate::config::text::{Wrong, quote};
 use crate::config::value;
@@ -235,7 +235,16 @@ fn addresses(cx: &mut Context<'_>, value: Value<'_>) -> Option<Vec<At<AddressRan
 }
 
 fn server_address(cx: &mut Context<'_>, value: Value<'_>) -> Option<RealServerId> {
-    value::parsed(cx, value, address::parse_server)
+    let server = value::parsed(cx, value, address::parse_server)?;
+    if let Some((address, port)) = value.node.as_str().and_then(address::swallowed_port) {
+        let message = format!("{server}: the port is a part of this IPv6 address", server = server.address);
+        let finding = Finding::warning(value.place, message);
+        cx.push(finding.remedy(format!(
+            "for port {port} write \"[{address}]:{port}\"; if the address is meant so, \"[{}]\"",
+            server.address
+        )));
+    }
+    Some(server)
 }
 
 fn mark(cx: &mut Context<'_>, value: Value<'_>) -> Option<Mark> {

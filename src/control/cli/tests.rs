@@ -81,7 +81,8 @@ fn usage_errors_exit_64_and_help_0() {
         ("weight 198.51.100.11:80 1 2", 64, "unexpected argument"),
         ("reload -c", 64, "FILE"),
         ("--help", 0, "Usage: lvsd"),
-        ("help", 64, "unrecognized subcommand"),
+        ("help", 0, "Usage: lvsd"),
+        ("help drain", 0, "--reason"),
         ("drain --help", 0, "--reason"),
         ("--version", 0, "lvsd "),
     ];
@@ -104,7 +105,18 @@ fn replies_are_printed_where_they_belong() {
         ("reload", Reply::done(""), ("", "")),
     ];
     for (line, reply, (stdout, stderr)) in cases {
-        let printed = present(&parse(line).unwrap().command, &reply);
+        let printed = present(&parse(line).unwrap().command, &reply, Reader::Program);
         assert_eq!((printed.stdout.as_str(), printed.stderr.as_str()), (stdout, stderr), "{line}");
     }
+}
+
+#[test]
+fn a_table_is_cut_on_a_terminal_only() {
+    let command = parse("status").unwrap().command;
+    let long = format!("{}\nshort", "ä".repeat(100));
+    let print = |reader| present(&command, &Reply::done(long.as_str()), reader).stdout;
+    assert_eq!(print(Reader::Program), format!("{long}\n"));
+    assert_eq!(print(Reader::Terminal), format!("{}…\nshort\n", "ä".repeat(79)));
+    let reload = present(&Command::Reload, &Reply::done(long.as_str()), Reader::Terminal);
+    assert_eq!(reload.stdout, format!("{long}\n"));
 }

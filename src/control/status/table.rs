@@ -1,23 +1,37 @@
-//! The table of `lvsd status`. Fits 80 columns as long as names and addresses let it.
+//! The table of `lvsd status`. Lines are as long as they must be: who prints them on a terminal cuts them.
 
 use std::fmt::Write as _;
 
 use super::order_name;
 use crate::control::duration;
 use crate::engine::model::Mode;
-use crate::engine::snapshot::{CheckStatus, OrderNote, RealServerStatus, VirtualServerStatus};
+use crate::engine::snapshot::{
+    CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, VirtualServerStatus,
+};
 use crate::engine::time::Time;
 
-const WIDTH: usize = 80;
 /// Before the text of a remark.
 const INDENT: &str = "        ";
 
 /// Without a line break at its end.
-pub fn table(chosen: &[&VirtualServerStatus], now: Time) -> String {
-    if chosen.is_empty() {
-        return "no virtual servers".to_owned();
+pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) -> String {
+    let mut blocks = Vec::new();
+    if snapshot.dry_run {
+        blocks.push("dry run: the table is in memory, the kernel's is not touched".to_owned());
     }
-    let blocks: Vec<String> = chosen.iter().map(|vs| virtual_server(vs, now)).collect();
+    if chosen.is_empty() {
+        blocks.push("no virtual servers".to_owned());
+    }
+    blocks.extend(chosen.iter().map(|vs| virtual_server(vs, now)));
+    let KernelCounters { operations, failures, drift } = snapshot.kernel;
+    if failures > 0 || drift > 0 {
+        blocks.push(format!(
+            "kernel, since the start: {operations} changes asked for, {failures} refused, {drift} found changed by others"
+        ));
+    }
+    if snapshot.broken_checks > 0 {
+        blocks.push(format!("{} runs of checks broke, see the log", snapshot.broken_checks));
+    }
     blocks.join("\n\n")
 }
 
@@ -26,65 +40,89 @@ fn virtual_server(vs: &VirtualServerStatus, now: Time) -> String {
     let state = if q.up { "quorum up" } else { "QUORUM DOWN" };
     let relation = if q.up { "lost below" } else { "gained at" };
     let mut lines = vec![format!(
-        "{}  {}  {state}, weight {}, {relation} {}",
+        "{}  {}  {state} for {}, weight {}, {relation} {}",
         clean(&vs.name),
         clean(&vs.scheduler),
+        duration::display(now.since(q.since)),
         q.weight,
         // With nothing alive the quorum is lost whatever the threshold.
         q.threshold.max(1),
     )];
     lines.extend(vs.services.iter().map(|service| format!("  {service}")));
+    lines.extend(vs.missing.iter().map(|(service, refusal)| match refusal {
+        Some(refusal) => format!("  NOT AS WANTED in the kernel: {service}: {}", clean(refusal)),
+        None => format!("  NOT AS WANTED in the kernel: {service}"),
+    }));
     if let Some(sorry) = vs.sorry_server {
         let role = if sorry.active { "SERVING" } else { "standing by" };
         lines.push(format!("  sorry server {}  {role}", sorry.address));
     }
-    let addresses: Vec<String> = vs.real_servers.iter().map(|rs| rs.address.to_string()).collect();
-    let width = addresses.iter().map(String::len).max().unwrap_or(0).max("real server".len());
-    if addresses.is_empty() {
+    if vs.real_servers.is_empty() {
         lines.push("  no real servers".to_owned());
     } else {
-        lines.push(format!(
-            "  {:width$}  {:8}  {:>10}  {:>7}  {:>8}",
-            "real server", "state", "weight", "active", "inactive"
-        ));
-    }
-    for (rs, address) in vs.real_servers.iter().zip(&addresses) {
-        real_server(rs, address, width, now, &mut lines);
+        real_servers(&vs.real_servers, now, &mut lines);
     }
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-fn real_server(rs: &RealServerStatus, address: &str, width: usize, now: Time, lines: &mut Vec<String>) {
-    let weight = if rs.effective_weight == rs.weight {
+fn real_servers(servers: &[RealServerStatus], now: Time, lines: &mut Vec<String>) {
+    let heading = ["real server", "state", "for", "weight"].map(str::to_owned);
+    let cells = |rs: &RealServerStatus| {
+        let lasts = duration::display(now.since(rs.since));
+        [rs.address.to_string(), state(rs), lasts, weight(rs)]
+    };
+    let rows: Vec<[String; 4]> = servers.iter().map(cells).collect();
+    let widths = rows.iter().chain([&heading]).fold([0; 4], |mut widths, row| {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+        widths
+    });
+    let line = |[address, state, lasts, weight]: &[String; 4], connections: &str| {
+        let [a, s, l, w] = widths;
+        format!("  {address:a$}  {state:s$}  {lasts:l$}  {weight:>w$}  {connections}")
+    };
+    lines.push(line(&heading, "connections"));
+    for (rs, row) in servers.iter().zip(&rows) {
+        let connections = format!("{} active, {} inactive", rs.active_connections, rs.inactive_connections);
+        lines.push(line(row, &connections));
+        if let Some(order) = &rs.order {
+            lines.push(remark(order_name(order.order), &order.note, now));
+        }
+        if let Some(weight) = &rs.operator_weight {
+            lines.push(remark(&format!("weight {}", weight.weight), &weight.note, now));
+        }
+        lines.extend(rs.checks.iter().filter_map(|check| complaint(check, now)));
+    }
+}
+
+fn weight(rs: &RealServerStatus) -> String {
+    if rs.effective_weight == rs.weight {
         rs.weight.to_string()
     } else {
         format!("{}/{}", rs.effective_weight, rs.weight)
-    };
-    lines.push(format!(
-        "  {address:width$}  {:8}  {weight:>10}  {:>7}  {:>8}",
-        state(rs),
-        rs.active_connections,
-        rs.inactive_connections
-    ));
-    if let Some(order) = &rs.order {
-        lines.push(remark(order_name(order.order), &order.note, now));
     }
-    if let Some(weight) = &rs.operator_weight {
-        lines.push(remark(&format!("weight {}", weight.weight), &weight.note, now));
-    }
-    lines.extend(rs.checks.iter().filter_map(|check| complaint(check, now)));
 }
 
-/// One word; capitals where the operator's eye should stop.
-fn state(rs: &RealServerStatus) -> &'static str {
-    match (&rs.order, rs.alive, rs.installed) {
-        (Some(order), ..) => match order.order {
-            crate::engine::snapshot::Order::Drain => "drained",
-            crate::engine::snapshot::Order::Disable => "disabled",
-        },
-        (None, true, true) => "up",
-        (None, true, false) => "standby",
-        (None, false, _) => "DOWN",
+/// Few words; capitals where the operator's eye should stop.
+fn state(rs: &RealServerStatus) -> String {
+    // An order to disable hides in `alive` what the checks say.
+    let fails = rs.checks.iter().any(|check| check.mode == Mode::Enforce && !check.up);
+    let by_checks = match (fails, rs.missing, rs.installed) {
+        (true, ..) => "DOWN",
+        (false, true, _) => "NOT INSTALLED",
+        (false, false, true) => "up",
+        (false, false, false) => "standby",
+    };
+    match rs.order.as_ref().map(|order| order.order) {
+        None => by_checks.to_owned(),
+        Some(order) => {
+            let ordered = match order {
+                Order::Drain => "drained",
+                Order::Disable => "disabled",
+            };
+            if fails || rs.missing { format!("{by_checks}, {ordered}") } else { ordered.to_owned() }
+        }
     }
 }
 
@@ -98,7 +136,7 @@ fn remark(what: &str, note: &OrderNote, now: Time) -> String {
     if let Some(reason) = &note.reason {
         let _infallible = write!(line, ": {}", clean(reason));
     }
-    cut(line)
+    line
 }
 
 /// What a check that is not well says; `None` for a healthy one.
@@ -118,18 +156,11 @@ fn complaint(check: &CheckStatus, now: Time) -> Option<String> {
             duration::display(now.since(last.at)),
         ),
     };
-    Some(cut(line))
+    Some(line)
 }
 
 /// Details come from servers and reasons from operators: nothing of them may reach a terminal
 /// as a control sequence.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-fn cut(line: String) -> String {
-    if line.chars().count() <= WIDTH {
-        return line;
-    }
-    line.chars().take(WIDTH - 1).chain(['…']).collect()
 }

@@ -158,24 +158,6 @@ fn a_failed_try_is_said_at_debug_with_its_number() {
     );
 }
 
-/// Ours to mend, not the server's: an error, counted.
-#[test]
-fn a_check_that_broke_is_an_error() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let dispatcher = Dispatcher::new(runtime.handle().clone(), Limits::default());
-    let mut announcer = Announcer::new("lvs1".to_owned(), dispatcher);
-    let transition =
-        Transition { from: true, to: true, changed: false, retrying: true, retries: 1, first: false };
-    let fault = Fault { phase: Phase::Internal, reason: "panic: out of cheese".to_owned() };
-    let lines = logged(|| {
-        announcer.announce(Event::Failure { of: server(), check: check(), transition, fault }, NOW)
-    });
-    let message = format!("{SERVER} in web: the tcp check itself broke: internal: panic: out of cheese");
-    let fields = [("virtual_server", "web"), ("real_server", SERVER), ("check", "tcp")];
-    assert_eq!(lines, [line(Level::ERROR, &message, &fields)]);
-    assert_eq!(announcer.broken_checks, 1);
-}
-
 #[test]
 fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
     let event = |kind, sorry_action| Event::Quorum {
@@ -208,13 +190,12 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
 
 #[test]
 fn weights_and_orders_are_information() {
-    let by_time = |change, occasion, reason| Event::Order {
-        of: server(),
-        change,
-        occasion,
-        note: note("alice", reason),
+    let order = |change, reason| Event::Order { of: server(), change, note: note("alice", reason) };
+    let ended = |given, reason| {
+        let given_for =
+            |note: OrderNote| OrderNote { until: Some(note.since + Duration::from_secs(5)), ..note };
+        Event::OrderEnded { of: server(), given, note: given_for(note("alice", reason)) }
     };
-    let order = |change, reason| by_time(change, Occasion::Operator, reason);
     let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
     let said =
         |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
@@ -226,7 +207,8 @@ fn weights_and_orders_are_information() {
             order(OrderChange::Enable, None),
             order(OrderChange::Weight(0), None),
             order(OrderChange::WeightAuto, None),
-            by_time(OrderChange::Enable, Occasion::Time, Some("disk full")),
+            ended(OrderChange::Drain, Some("disk full")),
+            ended(OrderChange::Weight(7), None),
         ]),
         [
             line(
@@ -239,9 +221,10 @@ fn weights_and_orders_are_information() {
             said("enabled", "no reason given"),
             said("weight set to 0", "no reason given"),
             said("weight back to the configured one", "no reason given"),
+            line(Level::INFO, &format!("{SERVER} in web: drain by alice (disk full) ended after 5s"), &by),
             line(
                 Level::INFO,
-                &format!("{SERVER} in web: enabled, the time that alice set is over (disk full)"),
+                &format!("{SERVER} in web: weight 7 by alice (no reason given) ended after 5s"),
                 &by
             ),
         ]
@@ -337,12 +320,7 @@ fn every_change_runs_its_script() {
         quorum(QuorumKind::Gained),
         // No scripts for these.
         Event::Weight { of: of(), from: 1, to: 2, cause: Cause::Operator },
-        Event::Order {
-            of: of(),
-            change: OrderChange::Drain,
-            occasion: Occasion::Operator,
-            note: note("alice", None),
-        },
+        Event::Order { of: of(), change: OrderChange::Drain, note: note("alice", None) },
         Event::LocalError { of: of(), check: check(), fault: fault("no such device") },
     ];
     logged(|| events.into_iter().for_each(|event| announcer.announce(event, NOW)));
@@ -368,7 +346,8 @@ fn the_stop_tells_those_that_are_up() {
     let config = Config { virtual_servers: vec![Arc::new(pool)], ..testing::config(vec![]) };
     let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), NOW);
     let selector = Selector { address: [198, 51, 100, 12].into(), port: None, virtual_server: None };
-    assert_eq!(engine.handle_order(selector, OrderChange::Disable, &note("alice", None)), 1);
+    let ordered = engine.handle_order(selector, OrderChange::Disable, &note("alice", None)).unwrap();
+    assert_eq!(ordered.servers.len(), 1);
     let announcer = scene.announcer();
     announcer.announce_stop(&engine.virtual_servers()[0]);
     assert_eq!(

@@ -36,7 +36,7 @@ fn a_summary_counts_actions_by_kind_and_survivors() {
     // third server, and a service with its server.
     let after = vec![Arc::new(changed), pool("new", "192.0.2.12:80", &[FIRST])];
     let plan = plan(vec![web(), pool("old", "192.0.2.11:80", &[FIRST])], after);
-    assert_eq!(summary(&plan), "2 removed, 2 edited, 3 added, 1 real servers carried over");
+    assert_eq!(summary(&plan), "2 removed, 2 edited, 3 added, 1 real server carried over");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn each_action_is_a_line_with_its_reason_and_its_object() {
     assert_eq!(
         texts,
         [
-            (Level::INFO, "reload: 1 removed, 0 edited, 0 added, 1 real servers carried over"),
+            (Level::INFO, "reload: 1 removed, 0 edited, 0 added, 1 real server carried over"),
             (Level::INFO, "reload: remove real server 198.51.100.12:80 in web: not in the file any more"),
         ]
     );
@@ -74,8 +74,14 @@ fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
     let mut reloading = Reloading::default();
     reloading.note_written(Ticket::default(), Vec::new());
     assert!(!reloading.is_busy());
-    let applying =
-        Applying { answers: vec![], summary: String::new(), ticket: None, failed: vec![], written: false };
+    let applying = Applying {
+        answers: vec![],
+        summary: String::new(),
+        notes: vec![],
+        ticket: None,
+        failed: vec![],
+        written: false,
+    };
     reloading.applying = Some(applying);
     reloading.note_written(Ticket::default(), Vec::new());
     let applying = reloading.applying.as_mut().unwrap();
@@ -83,4 +89,26 @@ fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
     applying.ticket = Some(Ticket::default());
     reloading.note_written(Ticket::default(), Vec::new());
     assert!(reloading.applying.unwrap().written);
+}
+
+#[test]
+fn what_a_reload_cannot_do_or_does_without_mercy_is_said() {
+    let before = config(vec![pool("web", "192.0.2.10:80", &[FIRST]), pool("api", "192.0.2.11:80", &[FIRST])]);
+    let after = config(vec![]);
+    let said = losses(&before, &after).unwrap();
+    assert!(said.contains("no virtual servers") && said.contains("(2)"), "{said}");
+    assert_eq!(losses(&after, &after), None);
+    assert_eq!(losses(&after, &before), None);
+    let mut moved = after.daemon.clone();
+    moved.state_file = "elsewhere.json".into();
+    moved.http = Some(([127, 0, 0, 1], 9480).into());
+    moved.log = "debug".to_owned();
+    assert_eq!(restart_needs(&after.daemon, &after.daemon), Vec::<String>::new());
+    assert_eq!(
+        restart_needs(&after.daemon, &moved),
+        [
+            "warning: daemon.state_file takes effect at the next restart",
+            "warning: daemon.http takes effect at the next restart",
+        ]
+    );
 }

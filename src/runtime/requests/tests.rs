@@ -48,11 +48,40 @@ fn installed_is_what_the_kernel_holds_and_connections_add_up_over_services() {
 }
 
 #[test]
-fn without_a_view_nothing_is_installed() {
-    let mut snapshot = engine(&config(vec![pool("web", "192.0.2.10:80", &[FIRST])])).snapshot(None);
-    let before = snapshot.clone();
-    fill_in(&mut snapshot, &View::default());
-    assert_eq!(snapshot, before);
+fn what_the_kernel_lacks_is_told_from_what_has_no_place() {
+    let mut engine = engine(&config(vec![
+        pool("web", "192.0.2.10:80", &[FIRST, SECOND]),
+        pool("other", "192.0.2.11:80", &[FIRST]),
+    ]));
+    let first = Selector { address: [198, 51, 100, 11].into(), port: Some(80), virtual_server: Some("web") };
+    let note = OrderNote { by: "alice".to_owned(), reason: None, since: NOW, until: None };
+    engine.handle_order(first, OrderChange::Disable, &note).unwrap();
+    engine.take_table_changes();
+    let wanted = engine.table();
+    let mut snapshot = engine.snapshot(None);
+    let service = tcp("192.0.2.10:80");
+    let without_servers = service_of(&wanted, service);
+    let view = View { table: table([(service, without_servers)]), ..View::default() };
+    let refusals = BTreeMap::from([(tcp("192.0.2.11:80"), "no such scheduler".to_owned())]);
+    find_missing(&mut snapshot, &view, &wanted, &refusals);
+    let missing = |name: &str| {
+        let pool = snapshot.virtual_servers.iter().find(|v| v.name == name).unwrap();
+        (pool.missing.clone(), pool.real_servers.iter().map(|s| s.missing).collect::<Vec<_>>())
+    };
+    assert_eq!(missing("web"), (vec![(service, None)], vec![false, true]));
+    let other = (tcp("192.0.2.11:80"), Some("no such scheduler".to_owned()));
+    assert_eq!(missing("other"), (vec![other], vec![true]));
+    let whole = View { table: wanted.clone(), ..View::default() };
+    find_missing(&mut snapshot, &whole, &wanted, &refusals);
+    assert!(snapshot.virtual_servers.iter().all(|v| v.missing.is_empty()));
+    assert!(snapshot.virtual_servers.iter().flat_map(|v| &v.real_servers).all(|s| !s.missing));
+}
+
+/// As wanted, without its destinations.
+fn service_of(wanted: &Table, id: ServiceId) -> Arc<crate::engine::table::Service> {
+    let mut service = (*wanted.services[&id]).clone();
+    service.destinations.clear();
+    Arc::new(service)
 }
 
 #[test]
@@ -65,6 +94,85 @@ fn the_summary_counts_what_is_up() {
     let mut engine = engine(&config(pools));
     let selector = Selector { address: [198, 51, 100, 11].into(), port: None, virtual_server: None };
     let note = OrderNote { by: "alice".to_owned(), reason: None, since: NOW, until: None };
-    assert_eq!(engine.handle_order(selector, OrderChange::Disable, &note), 2);
+    assert_eq!(engine.handle_order(selector, OrderChange::Disable, &note).unwrap().servers.len(), 2);
     assert_eq!(summary(&engine), "3 virtual servers, 1 with quorum; 3 real servers, 1 alive; 0 checks");
+}
+
+fn order(engine: &mut Engine, text: &str, place: Option<&str>) -> Reply {
+    let address = crate::control::protocol::parse_address(text).unwrap();
+    let on = Subject { address, virtual_server: place.map(ToOwned::to_owned), reason: None, duration: None };
+    let selector = Selector {
+        address: address.address,
+        port: address.port,
+        virtual_server: on.virtual_server.as_deref(),
+    };
+    let note = OrderNote { by: "alice".to_owned(), reason: None, since: NOW, until: None };
+    answer(OrderChange::Drain, &on, engine.handle_order(selector, OrderChange::Drain, &note))
+}
+
+#[test]
+fn an_order_says_whom_it_concerned_and_what_it_cost() {
+    let mut sorry = (*pool("web", "192.0.2.10:80", &[FIRST])).clone();
+    sorry.sorry_server = Some(crate::engine::model::SorryServer {
+        address: [198, 51, 100, 99].into(),
+        port: Some(80),
+        forwarding: crate::engine::model::Forwarding::Nat,
+        inhibit: false,
+    });
+    let pools = vec![
+        Arc::new(sorry),
+        pool("api", "192.0.2.11:80", &[FIRST, SECOND]),
+        pool("mail", "192.0.2.12:80", &[FIRST]),
+    ];
+    let mut engine = engine(&config(pools));
+    let reply = order(&mut engine, FIRST, None);
+    assert_eq!(
+        (reply.ok, reply.text.as_str()),
+        (
+            true,
+            "198.51.100.11:80 in web, api, mail: drained\nweb has lost its quorum: its sorry server 198.51.100.99:80 serves now\nmail has lost its quorum: nothing serves new connections now"
+        )
+    );
+}
+
+#[test]
+fn a_forgotten_port_drains_nobody_unless_it_can_be_one_server_only() {
+    let dns = "198.51.100.11:53";
+    let pools = vec![
+        pool("web", "192.0.2.10:80", &[FIRST, SECOND]),
+        pool("dns", "192.0.2.10:53", &[dns]),
+        pool("api", "192.0.2.11:80", &[FIRST]),
+    ];
+    let mut engine = engine(&config(pools));
+    let cases = [
+        (
+            "198.51.100.11",
+            None,
+            Err(
+                "198.51.100.11 is more than one real server, name the port:\n  198.51.100.11:53 in dns\n  198.51.100.11:80 in web, api",
+            ),
+        ),
+        ("198.51.100.12", None, Ok("198.51.100.12:80 in web: drained")),
+        (
+            "198.51.100.11",
+            Some("dns"),
+            Ok(
+                "198.51.100.11:53 in dns: drained\ndns has lost its quorum: nothing serves new connections now",
+            ),
+        ),
+        (
+            "198.51.100.11:81",
+            None,
+            Err(
+                "there is no real server 198.51.100.11:81; there is\n  198.51.100.11:53 in dns\n  198.51.100.11:80 in web, api",
+            ),
+        ),
+        ("198.51.100.12:80", Some("api"), Err("there is no real server 198.51.100.12:80 in api")),
+        ("198.51.100.13", None, Err("there is no real server 198.51.100.13")),
+    ];
+    for (text, place, expected) in cases {
+        let reply = order(&mut engine, text, place);
+        let found = if reply.ok { Ok(reply.text.as_str()) } else { Err(reply.text.as_str()) };
+        assert_eq!(found, expected, "{text} in {place:?}");
+    }
 }

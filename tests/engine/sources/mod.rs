@@ -12,8 +12,8 @@ use lvsd::engine::reload::{Action, ActionKind, Plan};
 use lvsd::engine::snapshot::{OrderNote, RealServerStatus, VirtualServerStatus};
 use lvsd::engine::table::Table;
 use lvsd::engine::{
-    Checker, CheckerState, Command, Engine, Event, Judgement, News, OrderChange, ProbeId, QuorumEvent,
-    QuorumKind, Selector, SorryAction, Time, Transition,
+    Checker, CheckerState, Command, Engine, Event, Judgement, News, OrderChange, OrderRefusal, ProbeId,
+    QuorumEvent, QuorumKind, Selector, SorryAction, Time, Transition,
 };
 
 use crate::topology::{self, Topology};

@@ -87,7 +87,8 @@ fn an_order_for_an_unknown_server_finds_nobody() {
     let (address, port) = names::read("B");
     let note = OrderNote { by: "root".to_owned(), reason: None, since: scene.now, until: None };
     let selector = Selector { address, port, virtual_server: None };
-    assert_eq!(scene.engine.handle_order(selector, OrderChange::Weight(3), &note), 0);
+    let refusal = scene.engine.handle_order(selector, OrderChange::Weight(3), &note).unwrap_err();
+    assert!(matches!(refusal, OrderRefusal::Nobody { near } if near.is_empty()));
     assert!(scene.engine.next_event().is_none());
 }
 
