@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tracing::field::{Field, Visit};
@@ -124,8 +124,12 @@ pub(super) struct Line {
     pub(super) fields: BTreeMap<&'static str, String>,
 }
 
-/// What `run` logs.
+/// What `run` logs. A line that is first reached while nobody listens is taken for one that nobody wants,
+/// and a listener that comes at that moment misses it: so everything in these tests that logs what a test
+/// reads runs in here, where somebody always listens.
 pub(super) fn logged(run: impl FnOnce()) -> Vec<Line> {
+    static LISTENER: OnceLock<tracing::Dispatch> = OnceLock::new();
+    LISTENER.get_or_init(|| tracing::Dispatch::new(tracing_subscriber::registry()));
     let lines = Arc::new(Mutex::new(Vec::new()));
     let subscriber = tracing_subscriber::registry().with(Capture(Arc::clone(&lines)));
     tracing::subscriber::with_default(subscriber, run);

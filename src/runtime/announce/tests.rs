@@ -312,7 +312,7 @@ fn every_change_runs_its_script() {
         quorum: QuorumEvent { kind, weight: 0, threshold: 1, sorry_action: SorryAction::None },
     };
     let mut announcer = scene.announcer();
-    for event in [
+    let events = [
         Event::RealServer { of: of(), alive: false, news: News::Changed, cause: refused() },
         Event::RealServer { of: of(), alive: true, news: News::First, cause: Cause::Reload },
         quorum(QuorumKind::Lost),
@@ -322,9 +322,8 @@ fn every_change_runs_its_script() {
         Event::Weight { of: of(), from: 1, to: 2, cause: Cause::Operator },
         Event::Order { of: of(), change: OrderChange::Drain, note: note("alice", None) },
         Event::LocalError { of: of(), check: check(), fault: fault("no such device") },
-    ] {
-        announcer.announce(event, NOW);
-    }
+    ];
+    logged(|| events.into_iter().for_each(|event| announcer.announce(event, NOW)));
     assert_eq!(
         scene.told(announcer),
         [
