@@ -3,14 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::engine::Time;
+use crate::engine::table::ServiceId;
 use crate::ipvs::{OperationError, Reason, RequestError};
 use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
 
 /// Conditions of each kind whose repeats are counted.
 const REPEATS: usize = 1000;
+/// Lines about one round or one look. A flush of a large table is thousands of repairs.
+const LINES: usize = 20;
 
 /// What has been told, and is not over.
 pub(super) struct Told {
@@ -18,16 +21,38 @@ pub(super) struct Told {
     operations: Repeats<String>,
     /// Until a dump is answered: dumps, time-outs and sync daemons.
     requests: Repeats<String>,
+    /// What a hand at ipvsadm did. Apart: however much of it there is, failures are told.
+    drift: Repeats<String>,
 }
 
 impl Told {
     pub(super) fn new() -> Self {
-        Self { operations: Repeats::new(HOURLY, REPEATS), requests: Repeats::new(HOURLY, REPEATS) }
+        let repeats = || Repeats::new(HOURLY, REPEATS);
+        Self { operations: repeats(), requests: repeats(), drift: repeats() }
     }
 
     /// `failures` are the [`lines`] of a round.
     pub(super) fn tell_operations(&mut self, failures: &[String], now: Time) {
-        failures.iter().for_each(|failure| tell(&mut self.operations, failure.clone(), now));
+        let (each, more) = failures.split_at(failures.len().min(LINES));
+        each.iter().for_each(|failure| tell(&mut self.operations, failure.clone(), now));
+        if !more.is_empty() {
+            let text = "more changes of the kernel's table fail than are told one by one";
+            tell(&mut self.operations, text.to_owned(), now);
+        }
+    }
+
+    /// `found`, and to which services; `does` says what becomes of it.
+    pub(super) fn tell_drift(&mut self, does: &str, found: &[(&ServiceId, String)], now: Time) {
+        let (each, more) = found.split_at(found.len().min(LINES));
+        for (service, what) in each {
+            if let Repeat::Tell { .. } = self.drift.observe(what.clone(), now) {
+                let service = service.to_string();
+                warn!(service, "the kernel's table is not as it was left, {does}: {what}");
+            }
+        }
+        if !more.is_empty() {
+            warn!("the kernel's table is not as it was left, {does}: {} changes more", more.len());
+        }
     }
 
     /// All is written that was wanted.

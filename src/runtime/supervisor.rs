@@ -30,15 +30,12 @@ use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, ProbeId, Time};
 use crate::health::{Aggregator, Heartbeat};
 use crate::telemetry::log::Log;
-use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
 use crate::telemetry::systemd::ServiceManager;
 
 /// The loop turns at least this often, to show that it lives.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Outcomes taken in between two looks at everything else.
 const OUTCOMES: usize = 256;
-/// Drifting entries whose repeats are counted.
-const REPEATS: usize = 1000;
 
 /// Everything that the loop owns.
 pub(super) struct Supervisor {
@@ -87,7 +84,6 @@ pub(super) struct Progress {
     /// What the kernel was last told to be set to.
     settings: Settings,
     told: Told,
-    drift: Repeats<String>,
     pub(super) counters: KernelCounters,
     /// The last refusal for each service that is not settled.
     pub(super) refusals: BTreeMap<ServiceId, String>,
@@ -103,7 +99,6 @@ impl Progress {
             status: String::new(),
             settings: Settings::default(),
             told: Told::new(),
-            drift: Repeats::new(HOURLY, REPEATS),
             counters: KernelCounters::default(),
             refusals: BTreeMap::new(),
             next_tick: Time::ZERO,
@@ -295,21 +290,17 @@ impl Supervisor {
                 self.progress.counters.drift += drifted.repairs.len() as u64;
                 let does =
                     if self.config.daemon.drift == Drift::Repair { "repairing" } else { "left as it is" };
-                for repair in &drifted.repairs {
-                    let service = repair.service().to_string();
-                    if let Repeat::Tell { .. } = self.progress.drift.observe(repair.to_string(), now) {
-                        warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
-                    }
-                }
+                let found: Vec<_> = drifted.repairs.iter().map(|r| (r.service(), r.to_string())).collect();
+                self.progress.told.tell_drift(does, &found, now);
             }
             Report::Surprised(errors) => {
-                self.progress.counters.drift += errors.len() as u64;
-                for error in errors {
-                    let service = error.service().to_string();
-                    if let Repeat::Tell { .. } = self.progress.drift.observe(error.to_string(), now) {
-                        warn!(service, "the kernel's table is not as it was left, trying again: {error}");
-                    }
-                }
+                let (by_hand, lost): (Vec<_>, Vec<_>) =
+                    errors.into_iter().partition(|error| error.errno().is_some());
+                self.progress.counters.drift += by_hand.len() as u64;
+                self.progress.counters.failures += lost.len() as u64;
+                self.progress.told.tell_operations(&failures::lines(&lost), now);
+                let found: Vec<_> = by_hand.iter().map(|e| (e.service(), e.to_string())).collect();
+                self.progress.told.tell_drift("trying again", &found, now);
             }
             Report::Failed(error) => self.progress.told.tell_request(&error, now),
             Report::Recovered => self.progress.told.note_recovered(),
