@@ -31,7 +31,7 @@ use prepare::Plan;
 /// Needs a tokio runtime with I/O and time enabled. Dropping the future closes its socket.
 pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
     let started = Instant::now();
-    let mut sleep = pin!(deadline::sleep_until(started, timeout));
+    let mut sleep = pin!(deadline::timer(started.into(), timeout));
     let mut deadline = Deadline::new(sleep.as_mut(), timeout);
     let result = match prepared.plan() {
         Plan::Tcp(plan) => tcp::probe(target, plan, &mut deadline).await,

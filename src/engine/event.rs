@@ -51,16 +51,11 @@ pub enum Event {
         check: Arc<Check>,
         fault: Fault,
     },
-    /// An operator's order was given.
+    /// An operator's order was given, or came to its end.
     Order {
         of: Server,
         change: OrderChange,
-        note: OrderNote,
-    },
-    /// The time of an order is over: of what had been `given`, with its note.
-    OrderEnded {
-        of: Server,
-        given: OrderChange,
+        occasion: Occasion,
         note: OrderNote,
     },
 }
@@ -91,6 +86,15 @@ pub enum Cause {
     /// The time of an operator's order is over.
     OrderEnded,
     Reload,
+}
+
+/// What changed an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// Who gave the note says so.
+    Operator,
+    /// The time that the note sets is over.
+    Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

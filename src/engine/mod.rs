@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use checker::{Checker, CheckerState, Judgement, Transition};
-pub use event::{Cause, Command, Event, News, OrderChange, Server};
+pub use event::{Cause, Command, Event, News, Occasion, OrderChange, Server};
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use real_server::RealServer;
@@ -215,7 +215,8 @@ impl Engine {
         self.schedule.len()
     }
 
-    /// How long the most overdue check has been waiting to be started.
+    /// How far behind its time the most overdue check is: waiting to be started, or to end. Ask before
+    /// [`Engine::handle_timeout`]: after it nothing waits to be started.
     pub fn lateness(&self, now: Time) -> Duration {
         self.schedule.lateness(now)
     }

@@ -40,9 +40,25 @@ impl OperationError {
 
     /// Is the table other than we thought, or unknown now? Only a dump can tell what it is.
     pub const fn calls_for_dump(&self) -> bool {
-        match self.reason {
-            Reason::Unknown(_) => true,
-            Reason::Refused(errno) => matches!(errno, Errno::ENOENT | Errno::ESRCH | Errno::EEXIST),
+        match (&self.reason, &self.operation) {
+            (Reason::Unknown(_), _) => true,
+            // The scheduler or the persistence engine is missing: an absent service is ESRCH.
+            (
+                Reason::Refused(Errno::ENOENT),
+                Operation::AddService { .. } | Operation::EditService { .. },
+            ) => false,
+            (Reason::Refused(errno), _) => {
+                matches!(errno, Errno::ENOENT | Errno::ESRCH | Errno::EEXIST)
+            }
+        }
+    }
+
+    /// Did it fail because somebody else has done it already?
+    pub const fn is_done_already(&self) -> bool {
+        match (&self.operation, &self.reason) {
+            (Operation::RemoveService { .. }, Reason::Refused(Errno::ESRCH)) => true,
+            (Operation::RemoveDestination { .. }, Reason::Refused(Errno::ENOENT)) => true,
+            (_, Reason::Refused(_) | Reason::Unknown(_)) => false,
         }
     }
 }

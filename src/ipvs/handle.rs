@@ -49,6 +49,8 @@ pub struct Observed {
     pub counters: BTreeMap<(ServiceId, DestinationId), Counters>,
     /// Entries that no [`ServiceId`] can name, such as services of other protocols: never ours.
     pub unnamed: usize,
+    /// Another number: the module has been loaded anew, with time-outs of its own and no sync daemons.
+    pub incarnation: u16,
 }
 
 /// The kernel's IPVS itself.

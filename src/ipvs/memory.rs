@@ -125,7 +125,7 @@ impl Dump for Memory {
                 service.destinations.keys().map(|destination| ((*id, *destination), Counters::default()))
             })
             .collect();
-        Ok(Observed { table, counters, unnamed: 0 })
+        Ok(Observed { table, counters, ..Observed::default() })
     }
 }
 

@@ -212,6 +212,7 @@ impl Dumper {
         }
         // Made from a list at one go: sorting that is cheaper than as many insertions.
         observed.counters = counters.into_iter().collect();
+        observed.incarnation = self.transport.family().unwrap_or_default();
         Ok(observed)
     }
 

@@ -94,6 +94,12 @@ impl Transport {
         })
     }
 
+    /// The family's number, as far as it is known. The kernel gives a new one each time that the module
+    /// is loaded.
+    pub(super) const fn family(&self) -> Option<u16> {
+        self.family
+    }
+
     pub(super) const fn deadline(&self) -> Duration {
         self.options.deadline
     }

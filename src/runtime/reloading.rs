@@ -14,7 +14,6 @@ use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::Plan;
-use crate::ipvs::OperationError;
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
@@ -67,9 +66,9 @@ impl Reloading {
         self.loading = Some(Loading { task, answers });
     }
 
-    pub(super) fn note_written(&mut self, ticket: Ticket, failed: &[OperationError]) {
+    pub(super) fn note_written(&mut self, ticket: Ticket, failures: Vec<String>) {
         if let Some(applying) = &mut self.applying {
-            applying.failed.extend(failed.iter().map(ToString::to_string));
+            applying.failed.extend(failures);
             applying.written |= applying.ticket.is_some_and(|wanted| wanted <= ticket);
         }
     }

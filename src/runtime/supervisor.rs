@@ -3,6 +3,7 @@
 //! client, waits elsewhere and comes back as an input.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tracing::{debug, error, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
-use super::kernel::{Report, Settings, Stop, Ticket, Writer};
+use super::kernel::{Remains, Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
@@ -21,6 +22,7 @@ use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::{Signal, Signals};
 use super::start::Target;
+use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
@@ -118,28 +120,31 @@ enum Input {
     Planned(Planned),
     Saved(std::io::Result<()>),
     Signal(Signal),
+    /// The writer's thread has ended by itself.
+    Broken,
     Timeout,
 }
 
+/// Why the loop ends.
+enum End {
+    Asked,
+    Broken,
+}
+
 impl Supervisor {
-    /// Until a signal ends it.
-    pub(super) async fn run(mut self) {
+    /// Until a signal ends it, or a thread breaks that the table depends on.
+    pub(super) async fn run(mut self) -> ExitCode {
         self.settle_settings();
         self.turn();
         // A table without services needs no change, but an answer too.
         self.progress.asked = self.writer.want(vec![]);
         loop {
-            let stop = match self.next_input().await {
-                Input::Signal(signal) => self.handle_signal(signal),
-                input => {
-                    self.handle(input);
-                    false
-                }
-            };
-            if stop {
-                return self.stop().await;
+            let input = self.next_input().await;
+            match self.handle(input) {
+                ControlFlow::Continue(()) => self.turn(),
+                ControlFlow::Break(End::Asked) => return self.stop().await,
+                ControlFlow::Break(End::Broken) => return self.abandon().await,
             }
-            self.turn();
         }
     }
 
@@ -151,7 +156,7 @@ impl Supervisor {
         tokio::select! {
             biased;
             signal = self.inputs.signals.next() => Input::Signal(signal),
-            Some(report) = self.inputs.reports.recv() => Input::Report(report),
+            report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             planned = self.planning.planned() => Input::Planned(planned),
@@ -162,7 +167,7 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) -> ControlFlow<End> {
         let now = clock::now();
         match input {
             Input::Outcomes(outcomes) => {
@@ -180,23 +185,21 @@ impl Supervisor {
                 let (held, news) = self.recorder.handle_answer(result);
                 self.pass_on(held, news);
             }
-            Input::Signal(_) | Input::Timeout => {}
+            Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
+            Input::Signal(Signal::Reload) => self.begin_reload(None),
+            Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Broken => return ControlFlow::Break(End::Broken),
+            Input::Timeout => {}
         }
-    }
-
-    /// True: it is time to stop.
-    fn handle_signal(&mut self, signal: Signal) -> bool {
-        match signal {
-            Signal::Stop => return true,
-            Signal::Reload => self.begin_reload(None),
-            Signal::Status => info!("{}", super::requests::summary(&self.engine)),
-        }
-        false
+        ControlFlow::Continue(())
     }
 
     /// Carries out what the engine has decided, and shows that the loop lives.
     fn turn(&mut self) {
         let now = clock::now();
+        if now >= self.progress.next_tick {
+            self.health.vitals.note_lateness(self.engine.lateness(now));
+        }
         self.engine.handle_timeout(now);
         while let Some(command) = self.engine.next_command() {
             match command {
@@ -225,7 +228,6 @@ impl Supervisor {
 
     fn tick(&mut self, now: Time) {
         self.health.heartbeat.beat();
-        self.health.vitals.note_lateness(self.engine.lateness(now));
         if now < self.progress.next_tick {
             return;
         }
@@ -264,29 +266,31 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled } => {
+            Report::Written { ticket, operations, failed, remains } => {
                 self.progress.written = ticket;
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
                     debug!(operations, failed = failed.len(), "wrote to the kernel");
                 }
-                if settled {
+                if remains == Remains::Nothing {
                     self.progress.refusals.clear();
                 }
-                for failure in &failed {
-                    self.progress.refusals.insert(*failure.service(), failure.to_string());
-                    self.tell_repeatedly(&failure.to_string(), now);
+                let refused = failed.iter().map(|failure| (*failure.service(), failure.to_string()));
+                self.progress.refusals.extend(refused);
+                let failures = super::failures::lines(&failed);
+                for failure in &failures {
+                    self.tell_repeatedly(failure, now);
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && settled {
+                if all && remains == Remains::Nothing {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());
                 }
-                self.reloading.note_written(ticket, &failed);
+                self.reloading.note_written(ticket, failures);
             }
             Report::Drifted(drifted) => {
                 self.progress.counters.drift += drifted.repairs.len() as u64;
@@ -297,6 +301,15 @@ impl Supervisor {
                     let key = format!("drift {repair}");
                     if let Repeat::Tell { .. } = self.progress.repeats.observe(key, now) {
                         warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
+                    }
+                }
+            }
+            Report::Surprised(errors) => {
+                self.progress.counters.drift += errors.len() as u64;
+                for error in errors {
+                    let service = error.service().to_string();
+                    if let Repeat::Tell { .. } = self.progress.repeats.observe(error.to_string(), now) {
+                        warn!(service, "the kernel's table is not as it was left, trying again: {error}");
                     }
                 }
             }
@@ -341,7 +354,7 @@ impl Supervisor {
 
     // -- the end ------------------------------------------------------------------------------
 
-    async fn stop(mut self) {
+    async fn stop(mut self) -> ExitCode {
         info!("stopping");
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
@@ -367,6 +380,17 @@ impl Supervisor {
         let _ = tokio::time::timeout(FAREWELL, threads).await;
         self.announcer.into_notifications().finish(FAREWELL).await;
         info!("stopped");
+        ExitCode::Done
+    }
+
+    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
+    async fn abandon(self) -> ExitCode {
+        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
+        self.health.aggregator.set_shutting_down();
+        let state = self.recorder.state(&self.engine, clock::now());
+        // That it cannot be written either is the lesser evil.
+        let _ = self.recorder.finish(state, FAREWELL).await;
+        ExitCode::Failed
     }
 
     /// Waits until the writer has done its last; was all of it carried out?
@@ -377,15 +401,18 @@ impl Supervisor {
             let (mut gone, mut failed_otherwise) = (false, false);
             while let Some(report) = reports.recv().await {
                 match report {
-                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
-                        failed.iter().for_each(|failure| error!("{failure}"));
-                        gone = settled;
+                    Report::Written { ticket, failed, remains, .. } if ticket >= last => {
+                        super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
+                        gone = remains == Remains::Nothing;
                     }
                     Report::Failed(error) => {
                         error!("{error}");
                         failed_otherwise = true;
                     }
-                    Report::Written { .. } | Report::Drifted(_) | Report::Recovered => {}
+                    Report::Written { .. }
+                    | Report::Drifted(_)
+                    | Report::Surprised(_)
+                    | Report::Recovered => {}
                 }
             }
             gone && !failed_otherwise

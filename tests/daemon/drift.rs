@@ -51,3 +51,55 @@ fn drift_that_is_only_to_be_warned_of_is_left() {
     pause(std::time::Duration::from_secs(1));
     assert_eq!(network.director.table(), WEB_TABLE[..2]);
 }
+
+/// The daemon believes what it saw last, ten seconds and more ago: a reload finds that out by itself.
+#[test]
+fn a_reload_after_hand_edits_that_nobody_has_seen_yet_goes_through() {
+    let network = Network::new();
+    let _backends = ["198.51.100.11:80", "198.51.100.12:80"].map(|at| Backend::start(&network.servers, at));
+    let director = Director::new(&network.director, WEB);
+    let daemon = director.start();
+    let director_space = &network.director;
+    let edits: [&[&str]; 4] = [
+        &["-d -t 192.0.2.10:80 -r 198.51.100.11:80"],
+        &["-C"],
+        // The service that the next file adds.
+        &["-A -t 192.0.2.11:80 -s wlc", "-a -t 192.0.2.11:80 -r 198.51.100.13:80 -m"],
+        &["-D -t 192.0.2.11:80"],
+    ];
+    let more = "\n[[virtual_server]]\naddress = \"192.0.2.11:80\"\nscheduler = \"rr\"\n[[virtual_server.real_server]]\naddress = \"198.51.100.11:80\"\n";
+    for (round, lines) in (4..).zip(edits) {
+        for line in lines {
+            director_space.ipvsadm(line);
+        }
+        let added = if round == 6 { more } else { "" };
+        director.configure(&(WEB.replace("weight = 3", &format!("weight = {round}")) + added));
+        let reload = director.lvsd("reload");
+        assert!(reload.status.success(), "{lines:?}: {}", String::from_utf8_lossy(&reload.stderr));
+        let first = WEB_TABLE[1].replace("-w 3", &format!("-w {round}"));
+        let web = [WEB_TABLE[0], first.as_str(), WEB_TABLE[2]];
+        let other = ["-A -t 192.0.2.11:80 -s rr", "-a -t 192.0.2.11:80 -r 198.51.100.11:80 -m -w 1"];
+        let both = [&web[..1], &other[..1], &web[1..], &other[1..]].concat();
+        let mut found = director_space.table();
+        let mut wanted = if added.is_empty() { web.to_vec() } else { both };
+        found.sort();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted, "at once, not at the next look: {lines:?}");
+    }
+    assert!(!director.log().contains(" ERROR "), "{}", director.log());
+    director_space.ipvsadm("-C");
+    assert!(daemon.stop().success());
+    assert!(!director.log().contains(" ERROR "), "what is gone already is withdrawn: {}", director.log());
+}
+
+#[test]
+fn a_shorter_interval_counts_from_the_reload_on() {
+    let network = Network::new();
+    let _backends = ["198.51.100.11:80", "198.51.100.12:80"].map(|at| Backend::start(&network.servers, at));
+    let director = Director::new(&network.director, &format!("drift_interval = \"1h\"\n{WEB}"));
+    let mut daemon = director.start();
+    director.configure(&format!("drift_interval = \"300ms\"\n{WEB}"));
+    daemon.reload_by_signal();
+    network.director.ipvsadm("-e -t 192.0.2.10:80 -r 198.51.100.11:80 -m -w 9");
+    wait_for_table(&network.director, &WEB_TABLE);
+}

@@ -85,9 +85,23 @@ impl Ledger {
         self.unsettled.extend(&self.owned);
     }
 
-    /// Tries again what was held back.
+    /// Tries again what was held back, but for services that no dump has shown since they failed.
     pub(super) fn release(&mut self) {
-        self.held.clear();
+        self.held.retain(|id| self.doubtful.contains(id));
+    }
+
+    /// Keeps services that failed from being tried again, also where they are wanted anew.
+    pub(super) fn hold<'a>(&mut self, services: impl Iterator<Item = &'a ServiceId>) {
+        self.held.extend(services);
+    }
+
+    /// Has no dump shown this service since it failed?
+    pub(super) fn is_doubtful(&self, id: &ServiceId) -> bool {
+        self.doubtful.contains(id)
+    }
+
+    pub(super) fn is_unsettled(&self, id: &ServiceId) -> bool {
+        self.unsettled.contains(id)
     }
 
     /// An operation was carried out.

@@ -6,6 +6,7 @@
 //! nothing is left. The reader dumps on a socket of its own, at each interval and on request.
 
 mod backoff;
+mod doubts;
 mod ledger;
 mod reader;
 mod writer;
@@ -30,7 +31,7 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// What the writer tells the supervisor.
+/// What the writer tells the supervisor. The channel closes when the writer ends, be it asked or broken.
 #[derive(Debug)]
 pub(super) enum Report {
     /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
@@ -39,13 +40,23 @@ pub(super) enum Report {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
-        settled: bool,
+        remains: Remains,
     },
     Drifted(Drifted),
+    /// Operations failed because the table was not as it was left; what it is now has been looked up,
+    /// and they are planned anew.
+    Surprised(Vec<OperationError>),
     /// Time-outs, sync daemons or a dump failed.
     Failed(RequestError),
     /// A dump has been taken in; the first one after failures.
     Recovered,
+}
+
+/// Is something left that is still to be tried, of this write or of an earlier one?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remains {
+    Nothing,
+    Something,
 }
 
 /// What the kernel held when it was last looked at, for people to read.
@@ -136,6 +147,17 @@ pub(super) struct Beginning {
     pub(super) drift_interval: Duration,
 }
 
+/// Without a reader nothing tells the writer what the table is: when the reader breaks off, the writer
+/// ends as well, and that the supervisor sees. At the usual end the writer is gone already.
+struct EndOfReader<'a>(&'a Shared);
+
+impl Drop for EndOfReader<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.inbox).stop.get_or_insert(Stop::Keep);
+        self.0.news.notify_one();
+    }
+}
+
 impl Writer {
     pub(super) fn spawn(
         kernel: Box<dyn Kernel>,
@@ -155,9 +177,10 @@ impl Writer {
         let writing = WritingThread::new(kernel, beginning, for_writer, reports);
         let threads = vec![
             std::thread::Builder::new().name("ipvs-writer".into()).spawn(move || writing.run())?,
-            std::thread::Builder::new()
-                .name("ipvs-reader".into())
-                .spawn(move || reader::run(dump, &for_reader))?,
+            std::thread::Builder::new().name("ipvs-reader".into()).spawn(move || {
+                let _end = EndOfReader(&for_reader);
+                reader::run(dump, &for_reader);
+            })?,
         ];
         Ok(Self { shared, threads, ticket: Ticket::default() })
     }

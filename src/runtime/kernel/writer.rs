@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::backoff::Backoff;
-use super::ledger::{Ledger, Stamp};
-use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
+use super::doubts::Doubts;
+use super::ledger::{Change, Ledger, Stamp};
+use super::{Beginning, Inbox, Remains, Report, Settings, Shared, Stop, Ticket, View, lock};
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
@@ -39,9 +40,22 @@ pub(super) struct WritingThread {
     retry_at: Option<Instant>,
     /// A dump failed: the next good one is news.
     blind: bool,
+    /// Which loading of the module the last dump was of.
+    incarnation: u16,
+    doubts: Doubts,
+    /// Asked for up to here.
+    taken: Ticket,
     reported: Ticket,
-    /// As last reported.
+    /// As last reported: was nothing left to do?
     settled: bool,
+    unreported: Tally,
+}
+
+/// What has been done since the last report of it.
+#[derive(Debug, Default)]
+struct Tally {
+    operations: usize,
+    failed: Vec<OperationError>,
 }
 
 impl WritingThread {
@@ -68,15 +82,19 @@ impl WritingThread {
             failing: BTreeSet::new(),
             retry_at: None,
             blind: false,
+            incarnation: observed.incarnation,
+            doubts: Doubts::default(),
+            taken: Ticket::default(),
             reported: Ticket::default(),
             settled: true,
+            unreported: Tally::default(),
         }
     }
 
     pub(super) fn run(mut self) {
         loop {
             let inbox = self.wait();
-            let ticket = inbox.ticket;
+            self.taken = inbox.ticket;
             let stop = self.take_in(inbox);
             if self.retry_at.is_some_and(|at| at <= Instant::now()) {
                 self.retry_at = None;
@@ -86,11 +104,11 @@ impl WritingThread {
                 self.apply_settings();
             }
             // Before the first wish, what an earlier run owned would seem to be wanted no more.
-            if ticket > Ticket::default() {
-                self.write(ticket);
+            if self.taken > Ticket::default() {
+                self.write();
             }
             if let Some(stop) = stop {
-                self.end(stop, ticket);
+                self.end(stop);
                 return;
             }
         }
@@ -102,7 +120,7 @@ impl WritingThread {
         loop {
             let next = [self.retry_at, self.settings_at].into_iter().flatten().min();
             let left = next.map(|at| at.saturating_duration_since(Instant::now()));
-            if !inbox.is_idle(self.reported) || left == Some(Duration::ZERO) {
+            if !inbox.is_idle(self.taken) || left == Some(Duration::ZERO) {
                 let ticket = inbox.ticket;
                 return std::mem::replace(&mut *inbox, Inbox { ticket, ..Inbox::default() });
             }
@@ -121,11 +139,12 @@ impl WritingThread {
             }
             self.drift = drift;
         }
-        self.ledger.want(inbox.wants);
+        self.want(inbox.wants);
         match inbox.dump {
             Some((Ok(seen), began)) => self.observe(seen, began),
             Some((Err(error), _)) => {
                 self.blind = true;
+                self.unreported.failed.append(&mut self.doubts.give_up());
                 self.report(Report::Failed(error));
             }
             None => {}
@@ -149,8 +168,15 @@ impl WritingThread {
             self.unset_settings();
             self.report(Report::Recovered);
         }
+        if std::mem::replace(&mut self.incarnation, seen.incarnation) != seen.incarnation {
+            self.unset_settings();
+        }
         let drifted = self.ledger.observe(&seen.table, began, self.drift);
         self.ledger.release();
+        let explained = self.doubts.explain(|id| self.ledger.is_doubtful(id));
+        if !explained.is_empty() {
+            self.report(Report::Surprised(explained));
+        }
         self.counters = Arc::new(seen.counters);
         if !drifted.repairs.is_empty() && self.drift != Drift::Off {
             self.report(Report::Drifted(drifted));
@@ -158,13 +184,12 @@ impl WritingThread {
     }
 
     /// Plans and writes until nothing is left but what failed.
-    fn write(&mut self, ticket: Ticket) {
+    fn write(&mut self) {
         let mut failed: Vec<OperationError> = Vec::new();
-        let mut count = 0;
         let mut plan = self.ledger.plan();
         while !plan.is_empty() {
             let rest = plan.split_off(plan.len().min(CHUNK));
-            count += plan.len();
+            self.unreported.operations += plan.len();
             let answered = self.write_chunk(&plan, &mut failed);
             plan = rest;
             if !answered {
@@ -183,11 +208,29 @@ impl WritingThread {
             self.backoff.reset();
             self.retry_at = None;
         }
-        let settled = self.ledger.is_settled();
-        if count > 0 || ticket > self.reported || settled != self.settled {
-            (self.reported, self.settled) = (ticket, settled);
-            self.report(Report::Written { ticket, operations: count, failed, settled });
+        self.doubts.forget(|id| !self.ledger.is_unsettled(id));
+        self.unreported.failed.append(&mut self.doubts.sort_out(failed));
+        if self.doubts.is_empty() {
+            self.report_written();
+        } else {
+            self.ask_for_dump();
         }
+    }
+
+    fn report_written(&mut self) {
+        let Tally { operations, failed } = std::mem::take(&mut self.unreported);
+        let (ticket, settled) = (self.taken, self.ledger.is_settled());
+        if operations > 0 || !failed.is_empty() || ticket > self.reported || settled != self.settled {
+            (self.reported, self.settled) = (ticket, settled);
+            let remains = if settled { Remains::Nothing } else { Remains::Something };
+            self.report(Report::Written { ticket, operations, failed, remains });
+        }
+    }
+
+    /// What a dump has still to show is not tried before.
+    fn want(&mut self, changes: impl IntoIterator<Item = Change>) {
+        self.ledger.want(changes);
+        self.ledger.hold(self.doubts.waiting());
     }
 
     /// False if the kernel answered nothing at all: there is no point in asking on.
@@ -196,6 +239,7 @@ impl WritingThread {
         for (operation, result) in chunk.iter().zip(self.kernel.apply(chunk)) {
             match result {
                 Ok(()) => self.ledger.applied(operation),
+                Err(error) if error.is_done_already() => self.ledger.applied(operation),
                 Err(error) => {
                     self.ledger.failed(operation);
                     failed.push(error);
@@ -209,7 +253,7 @@ impl WritingThread {
     fn take_newer_wishes(&mut self) -> bool {
         let wants = std::mem::take(&mut lock(&self.shared.inbox).wants);
         let any = !wants.is_empty();
-        self.ledger.want(wants);
+        self.want(wants);
         any
     }
 
@@ -271,13 +315,20 @@ impl WritingThread {
         Ok(())
     }
 
-    fn end(mut self, stop: Stop, ticket: Ticket) {
-        if let Stop::Withdraw(timeouts) = stop {
+    /// No dump comes any more: what fails now has failed.
+    fn end(mut self, stop: Stop) {
+        if let Stop::Withdraw(_) = stop {
+            self.doubts.give_up();
+            self.unreported.failed.clear();
             self.ledger.want_nothing();
-            self.write(ticket);
+            self.write();
             if !self.ledger.is_settled() && self.look_again() {
-                self.write(ticket);
+                self.write();
             }
+        }
+        self.unreported.failed.append(&mut self.doubts.give_up());
+        self.report_written();
+        if let Stop::Withdraw(timeouts) = stop {
             self.settings = Settings { timeouts, sync: None };
             self.apply_settings();
         }

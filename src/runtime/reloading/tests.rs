@@ -72,7 +72,7 @@ fn endless_actions_are_cut_short_in_the_log() {
 #[test]
 fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
     let mut reloading = Reloading::default();
-    reloading.note_written(Ticket::default(), &[]);
+    reloading.note_written(Ticket::default(), Vec::new());
     assert!(!reloading.is_busy());
     let applying = Applying {
         answers: vec![],
@@ -83,11 +83,11 @@ fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
         written: false,
     };
     reloading.applying = Some(applying);
-    reloading.note_written(Ticket::default(), &[]);
+    reloading.note_written(Ticket::default(), Vec::new());
     let applying = reloading.applying.as_mut().unwrap();
     assert!(!applying.written, "some of it still waits for the record");
     applying.ticket = Some(Ticket::default());
-    reloading.note_written(Ticket::default(), &[]);
+    reloading.note_written(Ticket::default(), Vec::new());
     assert!(reloading.applying.unwrap().written);
 }
 

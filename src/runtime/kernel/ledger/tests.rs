@@ -202,6 +202,8 @@ fn a_service_that_failed_is_held_while_others_go_on() {
     rig.want("192.0.2.11:80", Some(web(2)));
     assert_eq!(rig.write(), ["-e -t 192.0.2.11:80 -r 198.51.100.11:80 -m -w 2"], "held: not tried again");
     rig.ledger.release();
+    assert_eq!(rig.write(), [""; 0], "no dump has shown it");
+    rig.look(Drift::Repair);
     assert_eq!(rig.write(), ["-A -t 192.0.2.10:80 -s unheard-of"], "released: tried again");
     rig.want(WEB, Some(web(5)));
     assert_eq!(rig.write().len(), 3, "wanted anew: tried at once");

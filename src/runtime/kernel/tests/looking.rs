@@ -9,7 +9,7 @@ const OFTEN: Duration = Duration::from_millis(20);
 fn drifts(rig: &Rig) -> Vec<String> {
     let each = rig.heard.iter().filter_map(|report| match report {
         Report::Drifted(drifted) => Some(drifted.repairs.iter().map(ToString::to_string)),
-        Report::Written { .. } | Report::Failed(_) | Report::Recovered => None,
+        Report::Written { .. } | Report::Surprised(_) | Report::Failed(_) | Report::Recovered => None,
     });
     each.flatten().collect()
 }

@@ -64,6 +64,10 @@ impl Rig {
                 all.extend(failed.clone());
                 *ticket >= wanted
             }
+            Report::Surprised(explained) => {
+                all.extend(explained.clone());
+                false
+            }
             Report::Drifted(_) | Report::Failed(_) | Report::Recovered => false,
         });
         all
@@ -86,7 +90,11 @@ impl Rig {
 
     /// Waits until nothing is left to do.
     fn settle(&mut self) {
-        self.hear("all is settled", |report| matches!(report, Report::Written { settled: true, .. }));
+        let settled = |report: &Report| matches!(report, Report::Written { remains: Remains::Nothing, .. });
+        let last = self.heard.iter().rfind(|report| matches!(report, Report::Written { .. }));
+        if !last.is_some_and(settled) {
+            self.hear("all is settled", settled);
+        }
     }
 
     fn view(&self) -> View {

@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use super::faulty::Door;
 use super::*;
 use crate::engine::model::SyncRole;
+use crate::runtime::testing::within;
 
 fn original() -> Timeouts {
     Timeouts { tcp: NonZeroU32::new(900), tcp_fin: NonZeroU32::new(120), udp: NonZeroU32::new(300) }
@@ -34,8 +35,12 @@ fn busy() -> (Rig, Table) {
 
 fn is_settled(heard: &[Report], last: Ticket) -> bool {
     let of_last = heard.iter().rev().find_map(|report| match report {
-        Report::Written { ticket, settled, .. } if *ticket >= last => Some(*settled),
-        Report::Written { .. } | Report::Drifted(_) | Report::Failed(_) | Report::Recovered => None,
+        Report::Written { ticket, remains, .. } if *ticket >= last => Some(*remains == Remains::Nothing),
+        Report::Written { .. }
+        | Report::Drifted(_)
+        | Report::Surprised(_)
+        | Report::Failed(_)
+        | Report::Recovered => None,
     });
     of_last.expect("the stop is answered")
 }
@@ -94,7 +99,8 @@ fn withdraw_looks_for_services_that_came_without_an_answer() {
     let (mut rig, foreign) = busy();
     rig.kernel.faults().unheard = 1;
     rig.kernel.shut(Door::Dump);
-    rig.written("192.0.2.12:80", Some(web(1)));
+    rig.want("192.0.2.12:80", Some(web(1)));
+    within("it is written", || (rig.kernel.faults().unheard == 0).then_some(()));
     let kernel = rig.kernel.clone();
     let opener = std::thread::spawn(move || {
         kernel.await_caller(Door::Dump);
@@ -127,4 +133,29 @@ fn withdraw_from_a_mute_kernel_ends_and_says_that_all_is_left() {
     assert!(!is_settled(&ended.heard, ended.last));
     assert_eq!(ended.kernel.memory.table(), before);
     assert!(ended.heard.iter().any(|report| matches!(report, Report::Failed(_))));
+}
+
+struct Breaks;
+
+impl Dump for Breaks {
+    fn dump(&mut self) -> Result<Observed, RequestError> {
+        panic!("as it should")
+    }
+}
+
+/// Which is how the supervisor learns of it.
+#[test]
+fn the_writer_ends_when_the_reader_breaks_off() {
+    let (sender, mut reports) = mpsc::channel(1);
+    let beginning = Beginning {
+        observed: Observed::default(),
+        owned: BTreeSet::new(),
+        drift: Drift::Repair,
+        drift_interval: Duration::from_millis(1),
+    };
+    let writer = Writer::spawn(Box::new(Memory::default()), Box::new(Breaks), beginning, sender).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let next = runtime.block_on(async { tokio::time::timeout(SOON, reports.recv()).await });
+    assert!(matches!(next, Ok(None)), "{next:?}");
+    writer.join();
 }
