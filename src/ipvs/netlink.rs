@@ -181,6 +181,9 @@ pub struct Dumper {
 /// One dump is tried so often before its loss is reported.
 const ATTEMPTS: usize = 3;
 
+/// Services that are asked for under one deadline. Not one: looking at the clock can cost as much.
+const SERVICES_AT_ONCE: usize = 64;
+
 impl Dumper {
     /// Finds ip_vs. The first dump tells whether we may use it.
     pub fn open(options: Options) -> Result<Self, OpenError> {
@@ -201,7 +204,11 @@ impl Dumper {
         let mut observed = Observed { unnamed, ..Observed::default() };
         let mut counters = Vec::new();
         let mut any_empty = false;
-        for (id, attributes) in services {
+        for (index, (id, attributes)) in services.into_iter().enumerate() {
+            // A large table takes its time; the kernel that answers nothing for so long is what ends it.
+            if index % SERVICES_AT_ONCE == 0 {
+                deadline = Deadline::start(self.transport.deadline());
+            }
             let destinations = self.destinations(&mut deadline, &id, &mut counters, &mut observed.unnamed)?;
             any_empty |= destinations.is_empty();
             let service = Service { attributes, destinations: destinations.into_iter().collect() };

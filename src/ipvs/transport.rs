@@ -26,7 +26,7 @@ use super::error::{Loss, Reason};
 /// How a socket behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// For each batch, each other request and each dump of the table.
+    /// For each batch, each other request and each part of a dump: an answer must come within it.
     pub deadline: Duration,
     /// SO_RCVBUF in bytes; unset: the system's default, which is enough for what is sent here.
     pub receive_buffer: Option<usize>,

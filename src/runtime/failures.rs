@@ -1,8 +1,57 @@
-//! What a round's failures come to, for the log and for clients, in few lines. Pure.
+//! What goes wrong with the kernel's table, for the log and for clients, in few lines: a condition is
+//! told when it begins, then hourly with a count, and anew when it comes back after its end.
 
 use std::collections::BTreeSet;
 
-use crate::ipvs::{OperationError, Reason};
+use tracing::{error, info};
+
+use crate::engine::Time;
+use crate::ipvs::{OperationError, Reason, RequestError};
+use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
+
+/// Conditions of each kind whose repeats are counted.
+const REPEATS: usize = 1000;
+
+/// What has been told, and is not over.
+pub(super) struct Told {
+    /// Until everything is written.
+    operations: Repeats<String>,
+    /// Until a dump is answered: dumps, time-outs and sync daemons.
+    requests: Repeats<String>,
+}
+
+impl Told {
+    pub(super) fn new() -> Self {
+        Self { operations: Repeats::new(HOURLY, REPEATS), requests: Repeats::new(HOURLY, REPEATS) }
+    }
+
+    /// `failures` are the [`lines`] of a round.
+    pub(super) fn tell_operations(&mut self, failures: &[String], now: Time) {
+        failures.iter().for_each(|failure| tell(&mut self.operations, failure.clone(), now));
+    }
+
+    /// All is written that was wanted.
+    pub(super) fn note_settled(&mut self) {
+        self.operations.retain(|_| false);
+    }
+
+    pub(super) fn tell_request(&mut self, failure: &RequestError, now: Time) {
+        tell(&mut self.requests, failure.to_string(), now);
+    }
+
+    pub(super) fn note_recovered(&mut self) {
+        self.requests.retain(|_| false);
+        info!("netlink answers again");
+    }
+}
+
+fn tell(told: &mut Repeats<String>, text: String, now: Time) {
+    match told.observe(text.clone(), now) {
+        Repeat::Tell { unsaid: 0 } => error!("{text}"),
+        Repeat::Tell { unsaid } => error!("{text} ({unsaid} times more since it was last said)"),
+        Repeat::Count => {}
+    }
+}
 
 /// Of each service the first refusal: what is refused after it, such as the servers of a service that
 /// could not be made, says nothing more. Lost answers have one cause, and one line.
@@ -27,7 +76,7 @@ mod tests {
 
     use super::*;
     use crate::ipvs::{Loss, Operation};
-    use crate::runtime::testing::{destination, nat, service, tcp};
+    use crate::runtime::testing::{destination, logged, nat, service, tcp};
 
     fn add(id: &str, at: &str, reason: Reason) -> OperationError {
         let operation =
@@ -64,5 +113,26 @@ mod tests {
                      no answer from the kernel within 5s, result unknown";
         assert_eq!(lines(&failed), [format!("{first}, and 79 more")]);
         assert_eq!(lines(&failed[..1]), [first]);
+    }
+
+    #[test]
+    fn what_comes_back_after_its_end_is_told_again() {
+        let now = Time::from_nanos(1);
+        let failures = ["refused".to_owned()];
+        let failure = RequestError { request: "dump", reason: Reason::Refused(Errno::EIO) };
+        let mut told = Told::new();
+        let mut round = || {
+            logged(|| {
+                told.tell_operations(&failures, now);
+                told.tell_request(&failure, now);
+            })
+            .len()
+        };
+        assert_eq!((round(), round()), (2, 0));
+        assert_eq!(logged(|| told.note_settled()).len(), 0);
+        assert_eq!(logged(|| told.tell_operations(&failures, now)).len(), 1);
+        assert_eq!(logged(|| told.tell_request(&failure, now)).len(), 0, "netlink is as it was");
+        assert_eq!(logged(|| told.note_recovered()).len(), 1);
+        assert_eq!(logged(|| told.tell_request(&failure, now)).len(), 1);
     }
 }

@@ -2,9 +2,9 @@
 //! out what the engine says. Everything that may wait, for a disk, a netlink answer, a back end or a
 //! client, waits elsewhere and comes back as an input.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use tracing::{debug, error, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
-use super::kernel::{Remains, Report, Settings, Stop, Ticket, Writer};
+use super::failures::{self, Told};
+use super::kernel::{Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
-use super::recorder::{Held, News, Recorder};
+use super::recorder::{Held, News, Recorder, tell_of_record};
 use super::reloading::Reloading;
-use super::requests::Ask;
+use super::requests::{Ask, Writing};
 use super::signals::{Signal, Signals};
 use super::start::Target;
 use crate::control::ExitCode;
@@ -40,7 +41,7 @@ const OUTCOMES: usize = 256;
 const WITHDRAWAL: Duration = Duration::from_secs(30);
 /// For scripts that still run at stop, and for the state file's last write.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Conditions whose repeats are counted.
+/// Drifting entries whose repeats are counted.
 const REPEATS: usize = 1000;
 
 /// Everything that the loop owns.
@@ -81,18 +82,16 @@ pub(super) struct Inputs {
 pub(super) struct Progress {
     /// Everything asked of the writer so far.
     pub(super) asked: Ticket,
-    /// How far the writer has got.
-    pub(super) written: Ticket,
     /// The first table has been written.
     pub(super) synced: bool,
     /// As last told to the service manager.
     status: String,
     /// What the kernel was last told to be set to.
     settings: Settings,
-    repeats: Repeats<String>,
+    told: Told,
+    drift: Repeats<String>,
     pub(super) counters: KernelCounters,
-    /// The last refusal for each service that is not settled.
-    pub(super) refusals: BTreeMap<ServiceId, String>,
+    pub(super) writing: Writing,
     next_tick: Time,
 }
 
@@ -100,13 +99,13 @@ impl Progress {
     pub(super) fn new() -> Self {
         Self {
             asked: Ticket::default(),
-            written: Ticket::default(),
             synced: false,
             status: String::new(),
             settings: Settings::default(),
-            repeats: Repeats::new(HOURLY, REPEATS),
+            told: Told::new(),
+            drift: Repeats::new(HOURLY, REPEATS),
             counters: KernelCounters::default(),
-            refusals: BTreeMap::new(),
+            writing: Writing::default(),
             next_tick: Time::ZERO,
         }
     }
@@ -266,24 +265,20 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, remains } => {
-                self.progress.written = ticket;
+            Report::Written { ticket, operations, failed, settled } => {
+                self.progress.writing.note(ticket, &failed, settled);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
                     debug!(operations, failed = failed.len(), "wrote to the kernel");
                 }
-                if remains == Remains::Nothing {
-                    self.progress.refusals.clear();
-                }
-                let refused = failed.iter().map(|failure| (*failure.service(), failure.to_string()));
-                self.progress.refusals.extend(refused);
-                let failures = super::failures::lines(&failed);
-                for failure in &failures {
-                    self.tell_repeatedly(failure, now);
+                let failures = failures::lines(&failed);
+                self.progress.told.tell_operations(&failures, now);
+                if settled {
+                    self.progress.told.note_settled();
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
-                if all && remains == Remains::Nothing {
+                if all && settled {
                     let services: BTreeSet<ServiceId> = self.engine.services().collect();
                     self.recorder.forget_others(&services);
                 }
@@ -298,8 +293,7 @@ impl Supervisor {
                     if self.config.daemon.drift == Drift::Repair { "repairing" } else { "left as it is" };
                 for repair in &drifted.repairs {
                     let service = repair.service().to_string();
-                    let key = format!("drift {repair}");
-                    if let Repeat::Tell { .. } = self.progress.repeats.observe(key, now) {
+                    if let Repeat::Tell { .. } = self.progress.drift.observe(repair.to_string(), now) {
                         warn!(service, "the kernel's table is not as it was left, {does}: {repair}");
                     }
                 }
@@ -308,13 +302,13 @@ impl Supervisor {
                 self.progress.counters.drift += errors.len() as u64;
                 for error in errors {
                     let service = error.service().to_string();
-                    if let Repeat::Tell { .. } = self.progress.repeats.observe(error.to_string(), now) {
+                    if let Repeat::Tell { .. } = self.progress.drift.observe(error.to_string(), now) {
                         warn!(service, "the kernel's table is not as it was left, trying again: {error}");
                     }
                 }
             }
-            Report::Failed(error) => self.tell_repeatedly(&error.to_string(), now),
-            Report::Recovered => info!("netlink answers again"),
+            Report::Failed(error) => self.progress.told.tell_request(&error, now),
+            Report::Recovered => self.progress.told.note_recovered(),
         }
     }
 
@@ -328,15 +322,6 @@ impl Supervisor {
             info!("ready: {text}");
         } else {
             warn!("ready, but {failed} changes of the kernel's table failed and are tried again: {text}");
-        }
-    }
-
-    /// At error the first time, then hourly with a count.
-    fn tell_repeatedly(&mut self, text: &str, now: Time) {
-        match self.progress.repeats.observe(text.to_owned(), now) {
-            Repeat::Tell { unsaid: 0 } => error!("{text}"),
-            Repeat::Tell { unsaid } => error!("{text} ({unsaid} times more since it was last said)"),
-            Repeat::Count => {}
         }
     }
 
@@ -401,9 +386,9 @@ impl Supervisor {
             let (mut gone, mut failed_otherwise) = (false, false);
             while let Some(report) = reports.recv().await {
                 match report {
-                    Report::Written { ticket, failed, remains, .. } if ticket >= last => {
-                        super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
-                        gone = remains == Remains::Nothing;
+                    Report::Written { ticket, failed, settled, .. } if ticket >= last => {
+                        failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
+                        gone = settled;
                     }
                     Report::Failed(error) => {
                         error!("{error}");
@@ -424,18 +409,6 @@ impl Supervisor {
                 false
             }
         }
-    }
-}
-
-fn tell_of_record(path: &Path, news: Option<News>) {
-    let path = path.display();
-    match news {
-        Some(News::Failing(error)) => {
-            error!("cannot write state file {path}: {error}; a restart will not know the verdicts of now");
-        }
-        Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
-        Some(News::Recovered) => info!("state file {path} can be written again"),
-        None => {}
     }
 }
 

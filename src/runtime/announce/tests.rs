@@ -208,12 +208,13 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
 
 #[test]
 fn weights_and_orders_are_information() {
-    let order = |change, reason| Event::Order {
+    let by_time = |change, occasion, reason| Event::Order {
         of: server(),
         change,
+        occasion,
         note: note("alice", reason),
-        occasion: Occasion::Operator,
     };
+    let order = |change, reason| by_time(change, Occasion::Operator, reason);
     let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
     let said =
         |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
@@ -225,6 +226,7 @@ fn weights_and_orders_are_information() {
             order(OrderChange::Enable, None),
             order(OrderChange::Weight(0), None),
             order(OrderChange::WeightAuto, None),
+            by_time(OrderChange::Enable, Occasion::Time, Some("disk full")),
         ]),
         [
             line(
@@ -237,6 +239,11 @@ fn weights_and_orders_are_information() {
             said("enabled", "no reason given"),
             said("weight set to 0", "no reason given"),
             said("weight back to the configured one", "no reason given"),
+            line(
+                Level::INFO,
+                &format!("{SERVER} in web: enabled, the time that alice set is over (disk full)"),
+                &by
+            ),
         ]
     );
 }
@@ -333,8 +340,8 @@ fn every_change_runs_its_script() {
         Event::Order {
             of: of(),
             change: OrderChange::Drain,
-            note: note("alice", None),
             occasion: Occasion::Operator,
+            note: note("alice", None),
         },
         Event::LocalError { of: of(), check: check(), fault: fault("no such device") },
     ] {
@@ -373,14 +380,4 @@ fn the_stop_tells_those_that_are_up() {
             "server-down lvs1 real_server_down DOWN web 198.51.100.11:80",
         ]
     );
-}
-
-#[test]
-fn an_order_that_ended_by_itself_is_nobodys_order() {
-    let reason = Some("kernel update".to_owned());
-    let note = OrderNote { by: "alice".to_owned(), reason, since: Time::ZERO, until: None };
-    let text = |change, occasion| order_text(change, occasion, &note);
-    assert_eq!(text(OrderChange::Drain, Occasion::Operator), "drained by alice (kernel update)");
-    let over = "enabled, the time that alice set is over (kernel update)";
-    assert_eq!(text(OrderChange::Enable, Occasion::Time), over);
 }

@@ -100,10 +100,6 @@ impl Ledger {
         self.doubtful.contains(id)
     }
 
-    pub(super) fn is_unsettled(&self, id: &ServiceId) -> bool {
-        self.unsettled.contains(id)
-    }
-
     /// An operation was carried out.
     pub(super) fn applied(&mut self, operation: &Operation) {
         self.stamp = Stamp(self.stamp.0 + 1);

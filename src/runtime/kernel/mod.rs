@@ -40,7 +40,7 @@ pub(super) enum Report {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
-        remains: Remains,
+        settled: bool,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,
@@ -50,13 +50,6 @@ pub(super) enum Report {
     Failed(RequestError),
     /// A dump has been taken in; the first one after failures.
     Recovered,
-}
-
-/// Is something left that is still to be tried, of this write or of an earlier one?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remains {
-    Nothing,
-    Something,
 }
 
 /// What the kernel held when it was last looked at, for people to read.

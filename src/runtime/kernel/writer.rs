@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::backoff::Backoff;
 use super::doubts::Doubts;
 use super::ledger::{Change, Ledger, Stamp};
-use super::{Beginning, Inbox, Remains, Report, Settings, Shared, Stop, Ticket, View, lock};
+use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
@@ -45,10 +45,10 @@ pub(super) struct WritingThread {
     doubts: Doubts,
     /// Asked for up to here.
     taken: Ticket,
-    reported: Ticket,
-    /// As last reported: was nothing left to do?
-    settled: bool,
     unreported: Tally,
+    reported: Ticket,
+    /// As last reported.
+    settled: bool,
 }
 
 /// What has been done since the last report of it.
@@ -85,9 +85,9 @@ impl WritingThread {
             incarnation: observed.incarnation,
             doubts: Doubts::default(),
             taken: Ticket::default(),
+            unreported: Tally::default(),
             reported: Ticket::default(),
             settled: true,
-            unreported: Tally::default(),
         }
     }
 
@@ -208,7 +208,7 @@ impl WritingThread {
             self.backoff.reset();
             self.retry_at = None;
         }
-        self.doubts.forget(|id| !self.ledger.is_unsettled(id));
+        self.doubts.forget(|id| self.ledger.is_settled_for(id));
         self.unreported.failed.append(&mut self.doubts.sort_out(failed));
         if self.doubts.is_empty() {
             self.report_written();
@@ -220,10 +220,10 @@ impl WritingThread {
     fn report_written(&mut self) {
         let Tally { operations, failed } = std::mem::take(&mut self.unreported);
         let (ticket, settled) = (self.taken, self.ledger.is_settled());
-        if operations > 0 || !failed.is_empty() || ticket > self.reported || settled != self.settled {
+        let news = ticket > self.reported || settled != self.settled;
+        if operations > 0 || !failed.is_empty() || news {
             (self.reported, self.settled) = (ticket, settled);
-            let remains = if settled { Remains::Nothing } else { Remains::Something };
-            self.report(Report::Written { ticket, operations, failed, remains });
+            self.report(Report::Written { ticket, operations, failed, settled });
         }
     }
 
@@ -315,11 +315,10 @@ impl WritingThread {
         Ok(())
     }
 
-    /// No dump comes any more: what fails now has failed.
     fn end(mut self, stop: Stop) {
+        // What waits for a dump is wanted no more, or left to the next start.
+        self.doubts.give_up();
         if let Stop::Withdraw(_) = stop {
-            self.doubts.give_up();
-            self.unreported.failed.clear();
             self.ledger.want_nothing();
             self.write();
             if !self.ledger.is_settled() && self.look_again() {

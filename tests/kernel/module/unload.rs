@@ -60,6 +60,8 @@ fn ip_vs_may_come_and_go() {
     let all = operations();
     assert_eq!(kernel.apply(&all), [Ok(()), Ok(())]);
 
+    // The lab loads these beforehand, and they use it.
+    modprobe(&["-r", "ip_vs_lblc", "ip_vs_lblcr"]);
     modprobe(&["-r", "ip_vs"]);
     let error = Netlink::open(Options::default()).unwrap_err();
     assert_eq!(error, OpenError::ModuleMissing);

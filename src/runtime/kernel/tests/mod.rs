@@ -64,11 +64,7 @@ impl Rig {
                 all.extend(failed.clone());
                 *ticket >= wanted
             }
-            Report::Surprised(explained) => {
-                all.extend(explained.clone());
-                false
-            }
-            Report::Drifted(_) | Report::Failed(_) | Report::Recovered => false,
+            Report::Drifted(_) | Report::Surprised(_) | Report::Failed(_) | Report::Recovered => false,
         });
         all
     }
@@ -90,11 +86,7 @@ impl Rig {
 
     /// Waits until nothing is left to do.
     fn settle(&mut self) {
-        let settled = |report: &Report| matches!(report, Report::Written { remains: Remains::Nothing, .. });
-        let last = self.heard.iter().rfind(|report| matches!(report, Report::Written { .. }));
-        if !last.is_some_and(settled) {
-            self.hear("all is settled", settled);
-        }
+        self.hear("all is settled", |report| matches!(report, Report::Written { settled: true, .. }));
     }
 
     fn view(&self) -> View {

@@ -9,7 +9,7 @@ fn a_wish_is_written_and_answered_with_its_ticket() {
     let mut rig = Rig::new();
     assert_eq!(rig.written(WEB, Some(web(3))), []);
     assert_eq!(rig.table(), table([(tcp(WEB), web(3))]));
-    let [Report::Written { operations: 3, remains: Remains::Nothing, .. }] = &rig.heard[..] else {
+    let [Report::Written { operations: 3, settled: true, .. }] = &rig.heard[..] else {
         panic!("{:?}", rig.heard)
     };
     assert_eq!(rig.written(WEB, None), []);
