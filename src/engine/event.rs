@@ -51,16 +51,10 @@ pub enum Event {
         check: Arc<Check>,
         fault: Fault,
     },
-    /// An operator's order was given.
+    /// An operator's order was given, or came to its end.
     Order {
         of: Server,
         change: OrderChange,
-        note: OrderNote,
-    },
-    /// The time of an order is over: of what had been `given`, with its note.
-    OrderEnded {
-        of: Server,
-        given: OrderChange,
         note: OrderNote,
     },
 }

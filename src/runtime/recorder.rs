@@ -4,9 +4,11 @@
 //! Decides when the state file is written: at most once a second, at once if something waits.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tracing::{error, info};
 
 use super::kernel::{Change, Settings};
 use super::state_file::{State, StateFile};
@@ -249,6 +251,19 @@ impl Recorder {
         self.recorded.extend(self.held.changes.iter().map(|(id, _)| *id));
         self.held_since = None;
         std::mem::take(&mut self.held)
+    }
+}
+
+/// What became of the record, for the log.
+pub(super) fn tell_of_record(path: &Path, news: Option<News>) {
+    let path = path.display();
+    match news {
+        Some(News::Failing(error)) => {
+            error!("cannot write state file {path}: {error}; a restart will not know the verdicts of now");
+        }
+        Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
+        Some(News::Recovered) => info!("state file {path} can be written again"),
+        None => {}
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::announce::order_name;
-use super::kernel::View;
+use super::kernel::{Ticket, View};
 use super::supervisor::Supervisor;
 use crate::control::protocol::{OperatorWeight, Order, Request, Subject};
 use crate::control::server::Call;
@@ -13,11 +13,33 @@ use crate::engine::model::RealServerId;
 use crate::engine::snapshot::{OrderNote, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
+use crate::ipvs::OperationError;
 
 /// For the kernel's part of a status; without it the counters read 0.
 const VIEW: Duration = Duration::from_secs(1);
 
 pub(super) type Ask = Call;
+
+/// What a status says of the changes of the kernel's table.
+#[derive(Default)]
+pub(super) struct Writing {
+    /// How far the writer has got.
+    written: Ticket,
+    /// The last refusal for each service, while not all is settled.
+    refusals: BTreeMap<ServiceId, String>,
+}
+
+impl Writing {
+    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], settled: bool) {
+        self.written = ticket;
+        if settled {
+            self.refusals.clear();
+        }
+        // Of one round the first: what is refused after it says nothing more.
+        let refused = failed.iter().rev().map(|failure| (*failure.service(), failure.to_string()));
+        self.refusals.extend(refused);
+    }
+}
 
 impl Supervisor {
     pub(super) fn handle_ask(&mut self, ask: Ask, now: Time) {
@@ -71,8 +93,8 @@ impl Supervisor {
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
         snapshot.dry_run = self.target == super::start::Target::Memory;
-        let (mut wanted, refusals) = (self.engine.table(), self.progress.refusals.clone());
-        if self.progress.written < self.progress.asked || self.recorder.is_holding() {
+        let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals.clone());
+        if self.progress.writing.written < self.progress.asked || self.recorder.is_holding() {
             // What is on its way is not missing; what was refused already is.
             wanted.services.retain(|id, _| refusals.contains_key(id));
         }

@@ -2,9 +2,9 @@
 //! out what the engine says. Everything that may wait, for a disk, a netlink answer, a back end or a
 //! client, waits elsewhere and comes back as an input.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
-use super::recorder::{Held, News, Recorder};
+use super::recorder::{Held, News, Recorder, tell_of_record};
 use super::reloading::Reloading;
-use super::requests::Ask;
+use super::requests::{Ask, Writing};
 use super::signals::{Signal, Signals};
 use super::start::Target;
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, Outcome};
+use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, ProbeId, Time};
@@ -75,8 +75,6 @@ pub(super) struct Inputs {
 pub(super) struct Progress {
     /// Everything asked of the writer so far.
     pub(super) asked: Ticket,
-    /// How far the writer has got.
-    pub(super) written: Ticket,
     /// The first table has been written.
     pub(super) synced: bool,
     /// As last told to the service manager.
@@ -85,8 +83,7 @@ pub(super) struct Progress {
     settings: Settings,
     told: Told,
     pub(super) counters: KernelCounters,
-    /// The last refusal for each service that is not settled.
-    pub(super) refusals: BTreeMap<ServiceId, String>,
+    pub(super) writing: Writing,
     next_tick: Time,
 }
 
@@ -94,13 +91,12 @@ impl Progress {
     pub(super) fn new() -> Self {
         Self {
             asked: Ticket::default(),
-            written: Ticket::default(),
             synced: false,
             status: String::new(),
             settings: Settings::default(),
             told: Told::new(),
             counters: KernelCounters::default(),
-            refusals: BTreeMap::new(),
+            writing: Writing::default(),
             next_tick: Time::ZERO,
         }
     }
@@ -261,7 +257,7 @@ impl Supervisor {
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
             Report::Written { ticket, operations, failed, settled } => {
-                self.progress.written = ticket;
+                self.progress.writing.note(ticket, &failed, settled);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -271,10 +267,6 @@ impl Supervisor {
                 self.progress.told.tell_operations(&failures, now);
                 if settled {
                     self.progress.told.note_settled();
-                    self.progress.refusals.clear();
-                }
-                for failure in &failed {
-                    self.progress.refusals.insert(*failure.service(), failure.to_string());
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
                 if all && settled {
@@ -330,18 +322,6 @@ impl Supervisor {
             self.progress.settings = settings.clone();
             self.recorder.hold_settings(settings);
         }
-    }
-}
-
-pub(super) fn tell_of_record(path: &Path, news: Option<News>) {
-    let path = path.display();
-    match news {
-        Some(News::Failing(error)) => {
-            error!("cannot write state file {path}: {error}; a restart will not know the verdicts of now");
-        }
-        Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
-        Some(News::Recovered) => info!("state file {path} can be written again"),
-        None => {}
     }
 }
 

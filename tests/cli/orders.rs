@@ -4,9 +4,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Backend, Place, web, within};
 
+const NOTHING_SERVES: &str = "has lost its quorum: nothing serves new connections now";
+
 fn order(place: &Place, words: &str, said: &str) {
     let answer = place.ask(words);
-    assert_eq!((answer.code, answer.stdout.as_str(), answer.stderr.as_str()), (Some(0), said, ""), "{words}");
+    let said = &format!("{said}\n");
+    assert_eq!((answer.code, &answer.stdout, answer.stderr.as_str()), (Some(0), said, ""), "{words}");
 }
 
 #[test]
@@ -16,20 +19,19 @@ fn drain_disable_and_enable_move_a_server_in_the_table() {
     let _daemon = place.start();
     place.wait_for_servers("installed", &[json!(true), json!(true)]);
     let at = first.address;
-    let done = |what: &str| format!("{at} in web: {what}\n");
 
-    order(&place, &format!("drain {at} --reason maintenance"), &done("drained"));
+    order(&place, &format!("drain {at} --reason maintenance"), &format!("{at} in web: drained"));
     assert_eq!(place.servers("effective_weight"), [0, 1]);
     assert_eq!(place.servers("installed"), [true, true]);
     let given = &place.servers("override")[0];
     assert_eq!((&given["order"], &given["reason"]), (&json!("drain"), &json!("maintenance")), "{given}");
     assert!(given["by"].is_string() && given["left_ms"].is_null(), "{given}");
 
-    order(&place, &format!("disable {at}"), &done("disabled"));
+    order(&place, &format!("disable {at}"), &format!("{at} in web: disabled"));
     place.wait_for_servers("installed", &[json!(false), json!(true)]);
     assert_eq!(place.servers("alive"), [false, true]);
 
-    order(&place, &format!("enable {at}"), &done("enabled"));
+    order(&place, &format!("enable {at}"), &format!("{at} in web: enabled"));
     place.wait_for_servers("installed", &[json!(true), json!(true)]);
     assert_eq!(place.servers("override"), [Value::Null, Value::Null]);
     assert_eq!(place.servers("effective_weight"), [3, 1]);
@@ -41,15 +43,14 @@ fn a_weight_of_the_operators_stands_until_auto_and_survives_a_reload() {
     let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
     let _daemon = place.start();
     let at = first.address;
-    let done = |what: &str| format!("{at} in web: {what}\n");
-    order(&place, &format!("weight {at} 7"), &done("weight set to 7"));
+    order(&place, &format!("weight {at} 7"), &format!("{at} in web: weight set to 7"));
     assert_eq!(place.servers("effective_weight"), [7, 1]);
     assert_eq!(place.servers("weight"), [3, 1], "the configured one");
     assert_eq!(place.ask("reload").code, Some(0));
     assert_eq!(place.servers("effective_weight"), [7, 1]);
-    order(&place, &format!("weight {at} 0"), &done("weight set to 0"));
+    order(&place, &format!("weight {at} 0"), &format!("{at} in web: weight set to 0"));
     assert_eq!(place.servers("effective_weight"), [0, 1]);
-    order(&place, &format!("weight {at} auto"), &done("weight back to the configured one"));
+    order(&place, &format!("weight {at} auto"), &format!("{at} in web: weight back to the configured one"));
     assert_eq!(place.servers("effective_weight"), [3, 1]);
 }
 
@@ -59,8 +60,7 @@ fn an_order_with_a_time_ends_by_itself() {
     let place = Place::new(&web(&[(&backend, 3)]));
     let _daemon = place.start();
     let at = backend.address;
-    let said = format!("{at} in web: drained\nweb has lost its quorum: nothing serves new connections now\n");
-    order(&place, &format!("drain {at} --for 2s"), &said);
+    order(&place, &format!("drain {at} --for 2s"), &format!("{at} in web: drained\nweb {NOTHING_SERVES}"));
     // On a slow machine it may be over already.
     if let Some(left) = place.servers("override")[0]["left_ms"].as_u64() {
         assert!(left <= 2000, "{left}");
@@ -97,11 +97,30 @@ fn an_address_in_several_virtual_servers_is_ordered_in_all_or_in_one() {
     let place = Place::new(&format!("{}\n{other}", web(&[(&backend, 3)])));
     let _daemon = place.start();
     let at = backend.address;
-    let lost = |name: &str| format!("{name} has lost its quorum: nothing serves new connections now\n");
-    let said = format!("{at} in web, other: drained\n{}{}", lost("web"), lost("other"));
-    order(&place, &format!("drain {at}"), &said);
+    order(
+        &place,
+        &format!("drain {at}"),
+        &format!("{at} in web, other: drained\nweb {NOTHING_SERVES}\nother {NOTHING_SERVES}"),
+    );
     assert_eq!(place.servers("effective_weight"), [0, 0]);
-    let said = format!("{at} in other: enabled\nother has its quorum again\n");
-    order(&place, &format!("enable {at} --in other"), &said);
+    order(
+        &place,
+        &format!("enable {at} --in other"),
+        &format!("{at} in other: enabled\nother has its quorum again"),
+    );
     assert_eq!(place.servers("effective_weight"), [0, 3]);
+}
+
+/// All back ends are on one address.
+#[test]
+fn a_forgotten_port_is_no_order_for_every_server_of_the_host() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    let answer = place.ask(&format!("drain {}", first.address.ip()));
+    assert_eq!((answer.code, answer.stdout.as_str()), (Some(1), ""));
+    for backend in [&first, &second] {
+        assert!(answer.stderr.contains(&format!("\n  {} in web\n", backend.address)), "{}", answer.stderr);
+    }
+    assert_eq!(place.servers("override"), [Value::Null, Value::Null]);
 }

@@ -87,12 +87,15 @@ fn a_plan_tells_what_a_reload_would_do_and_does_nothing() {
     let said = place.ask("plan next.toml");
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
     let (one, two) = (first.address, second.address);
+    let (notes, actions) = said.stdout.split_at(said.stdout.find("edit").expect("an action"));
+    for key in ["control_socket", "state_file"] {
+        let note = format!("warning: daemon.{key} takes effect at the next restart\n");
+        assert!(notes.contains(&note), "the file has none of its own: {notes}");
+    }
     assert_eq!(
-        said.stdout,
+        actions,
         format!(
-            "warning: daemon.control_socket takes effect at the next restart\n\
-             warning: daemon.state_file takes effect at the next restart\n\
-             edit real server {one} in web: weight 3 → 4\nadd real server {two} in web: new in the file\n\
+            "edit real server {one} in web: weight 3 → 4\nadd real server {two} in web: new in the file\n\
              2 actions, 1 real server carried over\n"
         )
     );
@@ -101,4 +104,35 @@ fn a_plan_tells_what_a_reload_would_do_and_does_nothing() {
     let said = place.ask("plan bad.toml");
     assert_eq!((said.code, said.stdout.as_str()), (Some(78), ""));
     assert!(said.stderr.contains("bad.toml:1:1: error: "), "{}", said.stderr);
+}
+
+#[test]
+fn warnings_are_part_of_the_answer() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let _daemon = place.start();
+    place.configure(&format!(
+        "http = \"127.0.0.1:0\"\n{}\n[check.unused]\ntcp = {{}}\n",
+        web(&[(&backend, 3)])
+    ));
+    for (words, end) in [
+        ("plan", "0 actions, 1 real server carried over\n"),
+        ("reload", "reload complete: 0 removed, 0 edited, 0 added, 1 real server carried over\n"),
+    ] {
+        let said = place.ask(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stdout.contains(": warning: the check \"unused\" is not used"), "{}", said.stdout);
+        assert!(
+            said.stdout.contains("warning: daemon.http takes effect at the next restart\n"),
+            "{}",
+            said.stdout
+        );
+        assert!(said.stdout.ends_with(end), "{}", said.stdout);
+    }
+    place.configure("");
+    let said = place.ask("reload");
+    assert_eq!(said.code, Some(0), "legal: {said:?}");
+    let loss = "all that there were (1) are taken out of service";
+    assert!(said.stdout.contains(loss), "{}", said.stdout);
+    assert_eq!(place.logged(loss)["level"], "WARN");
 }

@@ -17,6 +17,7 @@ fn help_and_version_are_asked_for_and_go_to_stdout() {
         assert!(own.stdout.contains(&format!("lvsd {command}")), "{}", own.stdout);
     }
     assert!(help.stdout.contains("64 usage"), "{}", help.stdout);
+    assert_eq!(place.lvsd("help").stdout, help.stdout);
     let version = place.lvsd("--version");
     assert_eq!(version.code, Some(0));
     assert_eq!(version.stdout, format!("lvsd {}\n", env!("CARGO_PKG_VERSION")));
@@ -60,6 +61,7 @@ fn without_a_daemon_every_client_is_69_and_says_where_it_looked() {
         let said = place.ask(words);
         assert_eq!((said.code, said.stdout.as_str()), (Some(69), ""), "{words}: {said:?}");
         assert!(said.stderr.contains(&there), "{words}: {}", said.stderr);
+        assert!(said.stderr.contains("is lvsd running?"), "{words}: {}", said.stderr);
     }
     let said = place.lvsd("status --socket elsewhere.sock -c lvsd.toml");
     assert_eq!(said.code, Some(69));

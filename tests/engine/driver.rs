@@ -380,10 +380,6 @@ fn news_of(event: Event) -> Option<News> {
             let gained = quorum.kind == QuorumKind::Gained;
             Some(News::Quorum { pool: virtual_server.name.clone(), gained })
         }
-        Event::Weight { .. }
-        | Event::Failure { .. }
-        | Event::LocalError { .. }
-        | Event::Order { .. }
-        | Event::OrderEnded { .. } => None,
+        Event::Weight { .. } | Event::Failure { .. } | Event::LocalError { .. } | Event::Order { .. } => None,
     }
 }
