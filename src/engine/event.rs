@@ -51,10 +51,16 @@ pub enum Event {
         check: Arc<Check>,
         fault: Fault,
     },
-    /// An operator's order was given, or came to its end.
+    /// An operator's order was given.
     Order {
         of: Server,
         change: OrderChange,
+        note: OrderNote,
+    },
+    /// The time of an order is over: of what had been `given`, with its note.
+    OrderEnded {
+        of: Server,
+        given: OrderChange,
         note: OrderNote,
     },
 }

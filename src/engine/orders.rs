@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Engine;
-use super::event::{Cause, Event, Occasion, OrderChange, Server};
+use super::event::{Cause, Event, OrderChange, Server};
 use super::model::{self, RealServerId};
 use super::snapshot::{OperatorWeight, Order, OrderNote, Override};
 use super::time::Time;
@@ -54,7 +54,10 @@ impl Engine {
         self.now = note.since;
         let before = self.events.len();
         for (pool_at, server_at) in spots {
-            self.order((pool_at, server_at), change, Occasion::Operator, note);
+            if let Some(of) = self.servers_at(&[(pool_at, server_at)]).pop() {
+                self.events.push_back(Event::Order { of, change, note: note.clone() });
+            }
+            self.order(pool_at, server_at, change, note, &Cause::Operator);
         }
         self.find_order_end();
         self.settle_quorums();
@@ -64,7 +67,8 @@ impl Engine {
             | Event::Weight { .. }
             | Event::Failure { .. }
             | Event::LocalError { .. }
-            | Event::Order { .. } => None,
+            | Event::Order { .. }
+            | Event::OrderEnded { .. } => None,
         });
         Ok(Ordered { servers, quorums: quorums.collect() })
     }
@@ -132,28 +136,36 @@ impl Engine {
         for (pool_at, pool) in self.pools.iter().enumerate() {
             for (server_at, server) in pool.real_servers.iter().enumerate() {
                 if let Some(order) = server.order.as_ref().filter(|o| over(&o.note)) {
-                    ended.push(((pool_at, server_at), OrderChange::Enable, order.note.clone()));
+                    let given = match order.order {
+                        Order::Drain => OrderChange::Drain,
+                        Order::Disable => OrderChange::Disable,
+                    };
+                    ended.push(((pool_at, server_at), given, OrderChange::Enable, order.note.clone()));
                 }
                 if let Some(weight) = server.operator_weight.as_ref().filter(|w| over(&w.note)) {
-                    ended.push(((pool_at, server_at), OrderChange::WeightAuto, weight.note.clone()));
+                    let given = OrderChange::Weight(weight.weight);
+                    ended.push(((pool_at, server_at), given, OrderChange::WeightAuto, weight.note.clone()));
                 }
             }
         }
-        for (spot, change, note) in ended {
-            self.order(spot, change, Occasion::Time, &note);
+        for (spot, given, change, note) in ended {
+            if let Some(of) = self.servers_at(&[spot]).pop() {
+                self.events.push_back(Event::OrderEnded { of, given, note: note.clone() });
+            }
+            self.order(spot.0, spot.1, change, &note, &Cause::OrderEnded);
         }
         self.find_order_end();
     }
 
     fn order(
         &mut self,
-        (pool_at, server_at): Spot,
+        pool_at: usize,
+        server_at: usize,
         change: OrderChange,
-        occasion: Occasion,
         note: &OrderNote,
+        cause: &Cause,
     ) {
         let Some(pool) = self.pools.get_mut(pool_at) else { return };
-        let virtual_server = Arc::clone(&pool.config);
         let Some(server) = pool.real_servers.get_mut(server_at) else { return };
         let given = note.clone();
         match change {
@@ -165,14 +177,8 @@ impl Engine {
             }
             OrderChange::WeightAuto => server.operator_weight = None,
         }
-        let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
-        self.events.push_back(Event::Order { of, change, occasion, note: note.clone() });
         self.memory_changed = true;
-        let cause = match occasion {
-            Occasion::Operator => Cause::Operator,
-            Occasion::Time => Cause::OrderEnded,
-        };
-        self.announce_change(pool_at, server_at, &cause);
+        self.announce_change(pool_at, server_at, cause);
         self.dirty.insert(pool_at);
         self.unsettled.insert(pool_at);
     }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use tracing::{debug, error, info, warn};
 
+use crate::control::duration;
 use crate::engine::model::{self, Argv, Check, Fault, Phase, RealServerId};
 use crate::engine::{
     Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
@@ -74,6 +75,18 @@ impl Announcer {
                 info!(
                     virtual_server,
                     real_server, by, "{real_server} in {virtual_server}: {order} by {by} ({why})"
+                );
+            }
+            Event::OrderEnded { of, given, note } => {
+                let Names { virtual_server, real_server } = Names::of(&of);
+                let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
+                let lasted = duration::display(note.until.unwrap_or(now).since(note.since));
+                let given = given_name(given);
+                info!(
+                    virtual_server,
+                    real_server,
+                    by,
+                    "{real_server} in {virtual_server}: {given} by {by} ({why}) ended after {lasted}"
                 );
             }
         }
@@ -242,17 +255,6 @@ fn check_name(cause: &Cause) -> Option<&'static str> {
     }
 }
 
-/// `drained by alice (kernel update)`, and when the hour that she gave it has passed, `enabled, the time
-/// that alice set is over (kernel update)`
-fn order_text(change: OrderChange, occasion: Occasion, note: &OrderNote) -> String {
-    let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
-    let order = order_name(change);
-    match occasion {
-        Occasion::Operator => format!("{order} by {by} ({why})"),
-        Occasion::Time => format!("{order}, the time that {by} set is over ({why})"),
-    }
-}
-
 pub(super) fn order_name(change: OrderChange) -> String {
     match change {
         OrderChange::Drain => "drained".to_owned(),
@@ -260,6 +262,16 @@ pub(super) fn order_name(change: OrderChange) -> String {
         OrderChange::Enable => "enabled".to_owned(),
         OrderChange::Weight(weight) => format!("weight set to {weight}"),
         OrderChange::WeightAuto => "weight back to the configured one".to_owned(),
+    }
+}
+
+fn given_name(change: OrderChange) -> String {
+    match change {
+        OrderChange::Drain => "drain".to_owned(),
+        OrderChange::Disable => "disable".to_owned(),
+        OrderChange::Enable => "enable".to_owned(),
+        OrderChange::Weight(weight) => format!("weight {weight}"),
+        OrderChange::WeightAuto => "weight auto".to_owned(),
     }
 }
 

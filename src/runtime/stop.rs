@@ -8,7 +8,8 @@ use tracing::{error, info};
 use super::clock;
 use super::failures;
 use super::kernel::{Report, Stop};
-use super::supervisor::{Supervisor, tell_of_record};
+use super::recorder::tell_of_record;
+use super::supervisor::Supervisor;
 use crate::control::ExitCode;
 use crate::engine::model::OnStop;
 

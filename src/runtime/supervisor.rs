@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
@@ -24,7 +24,7 @@ use super::requests::{Ask, Writing};
 use super::signals::{Signal, Signals};
 use super::start::Target;
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, OnStop, Outcome};
+use crate::engine::model::{Config, Drift, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, ProbeId, Time};

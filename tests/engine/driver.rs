@@ -380,6 +380,10 @@ fn news_of(event: Event) -> Option<News> {
             let gained = quorum.kind == QuorumKind::Gained;
             Some(News::Quorum { pool: virtual_server.name.clone(), gained })
         }
-        Event::Weight { .. } | Event::Failure { .. } | Event::LocalError { .. } | Event::Order { .. } => None,
+        Event::Weight { .. }
+        | Event::Failure { .. }
+        | Event::LocalError { .. }
+        | Event::Order { .. }
+        | Event::OrderEnded { .. } => None,
     }
 }

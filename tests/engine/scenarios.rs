@@ -377,7 +377,7 @@ fn news(event: &Event) -> Option<String> {
             let id = of.real_server.id;
             Some(format!("{} {} local error", of.virtual_server.name, names::write(id.address, id.port)))
         }
-        Event::Failure { .. } | Event::Order { .. } => None,
+        Event::Failure { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
     }
 }
 

@@ -190,13 +190,12 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
 
 #[test]
 fn weights_and_orders_are_information() {
-    let by_time = |change, occasion, reason| Event::Order {
-        of: server(),
-        change,
-        occasion,
-        note: note("alice", reason),
+    let order = |change, reason| Event::Order { of: server(), change, note: note("alice", reason) };
+    let ended = |given, reason| {
+        let given_for =
+            |note: OrderNote| OrderNote { until: Some(note.since + Duration::from_secs(5)), ..note };
+        Event::OrderEnded { of: server(), given, note: given_for(note("alice", reason)) }
     };
-    let order = |change, reason| by_time(change, Occasion::Operator, reason);
     let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
     let said =
         |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
@@ -208,7 +207,8 @@ fn weights_and_orders_are_information() {
             order(OrderChange::Enable, None),
             order(OrderChange::Weight(0), None),
             order(OrderChange::WeightAuto, None),
-            by_time(OrderChange::Enable, Occasion::Time, Some("disk full")),
+            ended(OrderChange::Drain, Some("disk full")),
+            ended(OrderChange::Weight(7), None),
         ]),
         [
             line(
@@ -221,9 +221,10 @@ fn weights_and_orders_are_information() {
             said("enabled", "no reason given"),
             said("weight set to 0", "no reason given"),
             said("weight back to the configured one", "no reason given"),
+            line(Level::INFO, &format!("{SERVER} in web: drain by alice (disk full) ended after 5s"), &by),
             line(
                 Level::INFO,
-                &format!("{SERVER} in web: enabled, the time that alice set is over (disk full)"),
+                &format!("{SERVER} in web: weight 7 by alice (no reason given) ended after 5s"),
                 &by
             ),
         ]
