@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::sync::{Semaphore, mpsc};
@@ -11,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::checks::{self, Prepared};
 use crate::engine::ProbeId;
-use crate::engine::model::{Check, CheckKind, Config, Outcome};
+use crate::engine::model::{Check, CheckKind, Config, Fault, Outcome, Phase, Verdict};
 
 /// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -60,16 +61,16 @@ impl Probes {
 
     /// Begins one run. Its outcome comes through the channel, whatever happens in it.
     pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>) {
-        let Some(prepared) = self.prepared.0.get(&check.probe.kind).cloned() else {
-            // Every kind of a configuration is prepared before it comes into force.
-            tracing::error!(check = check.probe.kind.name(), "check was never prepared");
-            return;
-        };
+        let prepared = self.prepared.0.get(&check.probe.kind).cloned();
         let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
-            let outcome = checks::run(&check.probe.target, &prepared, check.timing.timeout).await;
+            let outcome = match prepared {
+                Some(prepared) => checks::run(&check.probe.target, &prepared, check.timing.timeout).await,
+                // Every kind of a configuration is prepared before it comes into force.
+                None => never_prepared(),
+            };
             // The supervisor is gone only when the process ends.
             let _ = outcomes.send((id, outcome)).await;
         });
@@ -92,4 +93,9 @@ impl Probes {
             task.abort();
         }
     }
+}
+
+fn never_prepared() -> Outcome {
+    let fault = Fault { phase: Phase::Internal, reason: "it was never prepared".to_owned() };
+    Outcome { verdict: Verdict::LocalError(fault), latency: Duration::ZERO }
 }

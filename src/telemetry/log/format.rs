@@ -1,7 +1,7 @@
 //! A record as bytes: a journal entry, a plain line, or a line of JSON. Pure.
 //!
-//! The words are the same everywhere: the message, then its fields as `name=value`. The journal
-//! and JSON carry the fields a second time, apart, for queries such as
+//! The words are the same everywhere: the message, then those of its fields that it does not say
+//! already, as `name=value`. The journal and JSON carry all fields apart as well, for queries such as
 //! `journalctl -u lvsd REAL_SERVER=198.51.100.11:80`.
 
 use std::fmt::Write as _;
@@ -156,9 +156,12 @@ fn words(fields: &Fields) -> String {
         push_shown(&mut out, c, c == '\n');
     }
     for (name, value) in &fields.named {
+        let text = value.to_string();
+        if !text.is_empty() && fields.message.contains(&text) {
+            continue;
+        }
         let separator = if out.is_empty() { "" } else { " " };
         let _infallible = write!(out, "{separator}{name}=");
-        let text = value.to_string();
         let plain =
             !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
         if plain {

@@ -127,7 +127,7 @@ fn a_reader_that_stops_delays_nobody_and_the_loss_is_told_once() {
             }
         }
         assert_eq!(told.len(), 1);
-        assert!(told[0].ends_with(&format!("WARN  {lost} log lines lost lost={lost}\n")), "{told:?}");
+        assert!(told[0].ends_with(&format!("WARN  {lost} log lines lost\n")), "{told:?}");
         info!("after");
         assert!(receiver.recv_timeout(LONG).unwrap().ends_with(b"INFO  after\n"));
         assert!(log.flush(LONG));
@@ -173,7 +173,7 @@ fn a_full_journal_delays_nobody() {
         }
     }
     assert_eq!(told.len(), 1);
-    assert!(told[0].contains(&format!("\nMESSAGE={lost} log lines lost lost={lost}\n")), "{told:?}");
+    assert!(told[0].contains(&format!("\nMESSAGE={lost} log lines lost\n")), "{told:?}");
     assert!(log.flush(LONG));
 }
 
@@ -201,7 +201,7 @@ fn a_journal_that_comes_back_is_written_to_again() {
         let back = Journal { socket: back, directory: again.directory };
         info!("here again");
         assert!(back.entry().contains("MESSAGE=here again\n"));
-        assert!(back.entry().contains("MESSAGE=1 log line lost lost=1\n"));
+        assert!(back.entry().contains("MESSAGE=1 log line lost\n"));
     });
 }
 

@@ -43,6 +43,14 @@ fn a_journal_entry_has_the_fields_that_operators_ask_for() {
 }
 
 #[test]
+fn what_the_message_says_is_not_said_twice() {
+    let named = [("real_server", text("198.51.100.11:80")), ("state", text("down")), ("by", text("alice"))];
+    let entry = encoded(Format::Journal, Level::WARN, &fields("198.51.100.11:80 in web: down", &named));
+    assert!(entry.contains("\nMESSAGE=198.51.100.11:80 in web: down by=alice\n"), "{entry}");
+    assert!(entry.contains("\nREAL_SERVER=198.51.100.11:80\nSTATE=down\nBY=alice\n"), "{entry}");
+}
+
+#[test]
 fn levels_are_those_of_syslog() {
     for (level, priority) in
         [(Level::ERROR, 3), (Level::WARN, 4), (Level::INFO, 6), (Level::DEBUG, 7), (Level::TRACE, 7)]
