@@ -115,6 +115,7 @@ impl Supervisor {
         self.probes.replace_kinds(kinds);
         let plan = self.engine.handle_reload(&config, now);
         log_plan(&plan);
+        self.probes.warn_if_crowded(self.engine.probe_count());
         self.announce_daemon_changes(&before.daemon);
         self.settle_settings();
         let summary = summary(&plan);
