@@ -43,6 +43,7 @@ pub(super) struct Probes {
     running: HashMap<ProbeId, AbortHandle>,
     /// As many runs at once as there are descriptors for.
     slots: Arc<Semaphore>,
+    at_once: usize,
     outcomes: mpsc::Sender<(ProbeId, Outcome)>,
 }
 
@@ -51,7 +52,19 @@ impl Probes {
         let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
         let slots = limit.saturating_sub(RESERVED_DESCRIPTORS).max(64);
         let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self { prepared, running: HashMap::new(), slots: Arc::new(Semaphore::new(slots)), outcomes }
+        let semaphore = Arc::new(Semaphore::new(slots));
+        Self { prepared, running: HashMap::new(), slots: semaphore, at_once: slots, outcomes }
+    }
+
+    /// Servers that do not answer hold their places for a whole time-out each.
+    pub(super) fn warn_if_crowded(&self, checks: usize) {
+        if checks > self.at_once {
+            tracing::warn!(
+                "{checks} checks, of which the limit of open files lets {} run at once: while servers do not \
+                 answer, others wait to be checked; raise the limit (LimitNOFILE=)",
+                self.at_once
+            );
+        }
     }
 
     /// After a reload: the kinds of the configuration that is in force now.

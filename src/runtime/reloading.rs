@@ -120,6 +120,7 @@ impl Supervisor {
         notes.extend(restart_needs(&before.daemon, &config.daemon));
         notes.iter().for_each(|note| warn!("{note}"));
         log_plan(&plan);
+        self.probes.warn_if_crowded(self.engine.probe_count());
         self.adopt_daemon_changes(&before.daemon);
         self.settle_settings();
         let summary = summary(&plan);

@@ -326,10 +326,12 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     dependencies.install_vitals();
     let notifications = Dispatcher::new(tokio::runtime::Handle::current(), Limits::default());
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
+    let probes = Probes::new(kinds, outcomes);
+    probes.warn_if_crowded(engine.probe_count());
     Ok(Supervisor {
         config_path: path,
         engine,
-        probes: Probes::new(kinds, outcomes),
+        probes,
         writer,
         recorder: Recorder::new(file, &left_behind, opened.timeouts),
         announcer: Announcer::new(daemon_name(&config), notifications),
