@@ -14,6 +14,8 @@ use crate::engine::model::{CheckKind, Pattern, Tls};
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
+    #[error("this kind of check is to come")]
+    NotYet,
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
     #[error("use \"{name}\" as the name of the server in TLS: it is neither a host name nor an address")]
@@ -76,6 +78,15 @@ impl Preparer {
         let plan = match kind.as_ref() {
             CheckKind::Tcp(tcp) => Plan::Tcp(tcp::Plan::new(tcp, &mut state.input)?),
             CheckKind::Http(http) => Plan::Http(http::Plan::new(http, &mut state.input)?),
+            CheckKind::Dns(_)
+            | CheckKind::Smtp(_)
+            | CheckKind::Udp(_)
+            | CheckKind::Ping(_)
+            | CheckKind::Script(_)
+            | CheckKind::File(_)
+            | CheckKind::Grpc(_) => {
+                return Err(PrepareError::NotYet);
+            }
         };
         let prepared = Arc::new(Prepared { plan });
         state.prepared.insert(Arc::clone(kind), Arc::clone(&prepared));

@@ -20,7 +20,12 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> 
             _ => unknown_key(cx, Scope::Tcp, key),
         }
     }
-    Some(CheckKind::Tcp(Tcp { send: send.sound()?, expect: wanted.sound()?, tls: tls.sound()? }))
+    Some(CheckKind::Tcp(Tcp {
+        send: send.sound()?,
+        expect: wanted.sound()?,
+        dialogue: Vec::new(),
+        tls: tls.sound()?,
+    }))
 }
 
 /// A string, or `{ hex = "…" }`.
