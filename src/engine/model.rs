@@ -436,10 +436,10 @@ pub enum DnsTransport {
     Tcp,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Smtp {
-    /// The name in EHLO and HELO.
-    pub helo: String,
+    /// The name in EHLO and HELO; unset: our own address as a literal, RFC 5321 section 4.1.3.
+    pub helo: Option<String>,
     pub tls: Option<SmtpTls>,
 }
 
