@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{http, tcp, tls};
+use super::{grpc, http, smtp, tcp, tls};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
@@ -33,6 +33,8 @@ pub struct Prepared {
 pub(super) enum Plan {
     Tcp(tcp::Plan),
     Http(http::Plan),
+    Smtp(smtp::Plan),
+    Grpc(grpc::Plan),
 }
 
 impl Prepared {
@@ -46,6 +48,8 @@ impl fmt::Debug for Prepared {
         f.write_str(match &self.plan {
             Plan::Tcp(_) => "Prepared(tcp)",
             Plan::Http(_) => "Prepared(http)",
+            Plan::Smtp(_) => "Prepared(smtp)",
+            Plan::Grpc(_) => "Prepared(grpc)",
         })
     }
 }
@@ -78,13 +82,13 @@ impl Preparer {
         let plan = match kind.as_ref() {
             CheckKind::Tcp(tcp) => Plan::Tcp(tcp::Plan::new(tcp, &mut state.input)?),
             CheckKind::Http(http) => Plan::Http(http::Plan::new(http, &mut state.input)?),
+            CheckKind::Smtp(smtp) => Plan::Smtp(smtp::Plan::new(smtp, &mut state.input)?),
+            CheckKind::Grpc(grpc) => Plan::Grpc(grpc::Plan::new(grpc, &mut state.input)?),
             CheckKind::Dns(_)
-            | CheckKind::Smtp(_)
             | CheckKind::Udp(_)
             | CheckKind::Ping(_)
             | CheckKind::Script(_)
-            | CheckKind::File(_)
-            | CheckKind::Grpc(_) => {
+            | CheckKind::File(_) => {
                 return Err(PrepareError::NotYet);
             }
         };
