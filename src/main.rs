@@ -6,7 +6,7 @@ use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
 
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{Cli, Command};
+use lvsd::control::cli::{self, Cli, Command};
 use lvsd::control::protocol::Request;
 use lvsd::control::{ExitCode, client};
 use lvsd::runtime::{self, Target};
@@ -30,17 +30,18 @@ fn main() -> ProcessExit {
 }
 
 fn dispatch(cli: &Cli) -> ExitCode {
+    let config = cli.config.as_deref().unwrap_or(Path::new(config::defaults::CONFIG_FILE));
     match &cli.command {
-        Command::Run { dry_run: false } => runtime::run(cli.config_path(), Target::Kernel),
-        Command::Run { dry_run: true } => runtime::run(cli.config_path(), Target::Memory),
-        Command::Check { file, strict } => check(file.as_deref().unwrap_or(cli.config_path()), *strict),
-        Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(cli.config_path())),
-        Command::Status { json, .. } => ask(cli, *json),
-        Command::Reload
+        Command::Run { dry_run: false } => runtime::run(config, Target::Kernel),
+        Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
+        Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
+        Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
+        Command::Status { .. }
+        | Command::Reload
         | Command::Drain(_)
         | Command::Disable(_)
         | Command::Enable(_)
-        | Command::Weight(_) => ask(cli, false),
+        | Command::Weight(_) => ask(cli),
     }
 }
 
@@ -73,7 +74,7 @@ fn plan(cli: &Cli, path: &Path) -> ExitCode {
         }
     };
     match serde_json::to_value(&sources) {
-        Ok(sources) => call(cli, &Request::Plan { sources }, false),
+        Ok(sources) => call(cli, &Request::Plan { sources }),
         Err(problem) => {
             complain(&format!("lvsd: cannot send {}: {problem}\n", path.display()));
             ExitCode::Failed
@@ -81,14 +82,14 @@ fn plan(cli: &Cli, path: &Path) -> ExitCode {
     }
 }
 
-fn ask(cli: &Cli, json: bool) -> ExitCode {
+fn ask(cli: &Cli) -> ExitCode {
     match cli.command.request() {
-        Some(request) => call(cli, &request, json),
+        Some(request) => call(cli, &request),
         None => ExitCode::Usage,
     }
 }
 
-fn call(cli: &Cli, request: &Request, json: bool) -> ExitCode {
+fn call(cli: &Cli, request: &Request) -> ExitCode {
     let reply = match client::call(&socket(cli), request, PATIENCE) {
         Ok(reply) => reply,
         Err(problem) => {
@@ -96,11 +97,9 @@ fn call(cli: &Cli, request: &Request, json: bool) -> ExitCode {
             return problem.exit_code();
         }
     };
-    match &reply.data {
-        Some(data) if json => print(&format!("{}\n", data.get())),
-        Some(_) | None if reply.ok => print(&format!("{}\n", reply.text)),
-        Some(_) | None => complain(&format!("{}\n", reply.text)),
-    }
+    let printed = cli::present(&cli.command, &reply);
+    print(&printed.stdout);
+    complain(&printed.stderr);
     reply.code
 }
 

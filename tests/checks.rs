@@ -1,9 +1,14 @@
 //! The probes against servers that others wrote.
 //!
-//! The programs must be installed (`tests/lab/install servers`, and Debian's openssl and
-//! nginx-light); a test that cannot start its server fails.
+//! The programs must be installed (`tests/lab/install unit`); a test that cannot start its
+//! server fails.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 #[path = "checks/dialogues.rs"]
 mod dialogues;

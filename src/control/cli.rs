@@ -1,7 +1,7 @@
 //! The command line: what may be written, and what it means. Does nothing itself.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -12,12 +12,7 @@ use super::exit::ExitCode;
 use super::protocol::{OperatorWeight, Order, Reply, Request, Subject, parse_address};
 use crate::engine::model::RealServerId;
 
-/// Where everything is unless said otherwise.
-pub const DEFAULT_CONFIG: &str = "/etc/lvsd/lvsd.toml";
-pub const DEFAULT_SOCKET: &str = "/run/lvsd/control.sock";
 const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
-/// A configuration file larger than this is not one of ours.
-const MAX_CONFIG: u64 = 32 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 #[command(
@@ -140,21 +135,6 @@ impl Cli {
             Early { text: error.render().to_string(), code }
         })
     }
-
-    /// The daemon's configuration, and that of `check` and `plan` without a FILE of their own.
-    pub fn config_path(&self) -> &Path {
-        self.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG))
-    }
-
-    /// Where the daemon listens that a client command means: `--socket`, else what the file of
-    /// `-c` says, else the default. The file is not validated and may be broken: an operator
-    /// must be able to reach a daemon whose file was edited badly.
-    pub fn socket_path(&self) -> PathBuf {
-        self.socket
-            .clone()
-            .or_else(|| self.config.as_deref().and_then(control_socket_of))
-            .unwrap_or_else(|| PathBuf::from(DEFAULT_SOCKET))
-    }
 }
 
 impl Command {
@@ -211,15 +191,6 @@ impl Note {
             duration: self.duration,
         }
     }
-}
-
-fn control_socket_of(config: &Path) -> Option<PathBuf> {
-    use std::io::Read;
-    let mut text = String::new();
-    std::fs::File::open(config).ok()?.take(MAX_CONFIG).read_to_string(&mut text).ok()?;
-    let table: toml::Table = text.parse().ok()?;
-    let path = table.get("daemon")?.get("control_socket")?.as_str()?;
-    (!path.is_empty()).then(|| PathBuf::from(path))
 }
 
 #[cfg(test)]

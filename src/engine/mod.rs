@@ -211,7 +211,8 @@ impl Engine {
         self.schedule.len()
     }
 
-    /// How long the most overdue check has been waiting to be started.
+    /// How far behind its time the most overdue check is: waiting to be started, or to end. Ask before
+    /// [`Engine::handle_timeout`]: after it nothing waits to be started.
     pub fn lateness(&self, now: Time) -> Duration {
         self.schedule.lateness(now)
     }

@@ -3,7 +3,6 @@
 //! [`crate::config`] makes these, everything else reads them. Nothing here has a default of
 //! its own to apply and nothing is checked again: "unset" is an `Option`, units are types.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -712,10 +711,6 @@ impl Phase {
         }
     }
 }
-
-/// Addresses as the configuration writes them, by virtual server name: what `lvsd drain ADDRESS`
-/// may name.
-pub type Names = BTreeMap<String, Vec<RealServerId>>;
 
 #[cfg(test)]
 mod tests;

@@ -47,7 +47,7 @@ pub(super) struct Entry {
     pub(super) places: Arc<[Place]>,
     phase: Time,
     next_run: Time,
-    /// When the run in flight began.
+    /// When the run in flight must have ended.
     running: Option<Time>,
 }
 
@@ -106,7 +106,7 @@ impl Schedule {
             self.queue.pop();
             match self.entries.get_mut(&id) {
                 Some(entry) if entry.next_run == at && entry.due(now) => {
-                    entry.running = Some(now);
+                    entry.running = Some(now + entry.key.timeout);
                     return Some(id);
                 }
                 Some(_) | None => {}
@@ -133,9 +133,12 @@ impl Schedule {
         }
     }
 
-    /// How far behind the slowest waiting probe is.
+    /// How far behind its time the slowest probe is: one that waits to be started, or whose run should
+    /// have ended. Looks at every run.
     pub(super) fn lateness(&self, now: Time) -> Duration {
-        self.next_due().map_or(Duration::ZERO, |due| now.since(due))
+        let waiting = self.next_due().map(|due| now.since(due));
+        let running = self.entries.values().filter_map(|e| Some(now.since(e.running?)));
+        running.chain(waiting).max().unwrap_or_default()
     }
 
     /// Replaces all entries by those of `checks`. A probe that goes on with the same timing keeps its
@@ -201,7 +204,9 @@ impl Schedule {
 
     fn insert(&mut self, id: ProbeId, entry: Entry) {
         self.keys.insert(entry.key, id);
-        self.queue.push(Reverse((entry.next_run, id)));
+        if entry.running.is_none() {
+            self.queue.push(Reverse((entry.next_run, id)));
+        }
         self.entries.insert(id, entry);
     }
 }

@@ -255,3 +255,6 @@ fn order_name(change: OrderChange) -> String {
 pub(super) fn listening(what: &str, address: SocketAddr) {
     info!("{what} on http://{address}");
 }
+
+#[cfg(test)]
+mod tests;

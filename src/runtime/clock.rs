@@ -18,3 +18,31 @@ pub(super) fn boot_id() -> String {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_the_machines_and_never_goes_back() {
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        let seconds: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+        let mut before = now();
+        let off = std::time::Duration::from_nanos(before.as_nanos()).as_secs_f64() - seconds;
+        // The file has hundredths, and was read a moment ago.
+        assert!((-0.02..60.0).contains(&off), "{off} s off");
+        for _ in 0..1000 {
+            let after = now();
+            assert!(after >= before);
+            before = after;
+        }
+    }
+
+    #[test]
+    fn a_boot_has_one_name() {
+        let id = boot_id();
+        assert_eq!(id.len(), 36, "{id:?}");
+        assert!(id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-'));
+        assert_eq!(boot_id(), id);
+    }
+}

@@ -13,6 +13,7 @@
 
 mod announce;
 mod clock;
+mod failures;
 mod front;
 mod kernel;
 mod loading;

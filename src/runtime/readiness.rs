@@ -91,3 +91,6 @@ fn install(slot: &Slot, check: impl Fn() -> Result<(), BoxError> + Send + Sync +
     // Each slot is installed once, by the start.
     let _ = slot.install(move || std::future::ready(check()));
 }
+
+#[cfg(test)]
+mod tests;

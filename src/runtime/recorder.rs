@@ -19,6 +19,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long changes wait for a disk that does not answer. Traffic matters more than the record.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+const ENDED: &str = "the thread that writes it has ended";
+
 #[derive(Debug)]
 pub(super) struct Recorder {
     /// `None`: nothing is kept (a dry run, or a directory that cannot be written).
@@ -30,7 +32,10 @@ pub(super) struct Recorder {
     /// We have changed them, or are about to.
     touched_timeouts: bool,
     held: Held,
+    /// When the oldest of what is held began to wait.
+    held_since: Option<Time>,
     changed: bool,
+    /// When a write was last begun, or refused.
     last: Option<Time>,
     saving: Option<Saving>,
     failing: bool,
@@ -39,8 +44,9 @@ pub(super) struct Recorder {
 #[derive(Debug)]
 struct Saving {
     answer: oneshot::Receiver<std::io::Result<()>>,
+    /// On record once it is written.
     services: BTreeSet<ServiceId>,
-    since: Time,
+    original_timeouts: bool,
 }
 
 /// What waits for the record.
@@ -74,6 +80,7 @@ impl Recorder {
             original_timeouts: left_behind.original_timeouts.unwrap_or(timeouts),
             touched_timeouts: left_behind.original_timeouts.is_some(),
             held: Held::default(),
+            held_since: None,
             changed: false,
             last: None,
             saving: None,
@@ -131,13 +138,13 @@ impl Recorder {
         }
     }
 
-    /// When [`Recorder::turn`] has something to do without further news.
+    /// When [`Recorder::turn`] has something to do without further news; after a turn that is later than
+    /// its `now`.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        match (&self.saving, self.changed) {
-            (Some(saving), _) => Some(saving.since + PATIENCE),
-            (None, true) => self.last.map(|last| last + PAUSE),
-            (None, false) => None,
-        }
+        self.file.as_ref()?;
+        let patience = self.held_since.map(|since| since + PATIENCE);
+        let rest = self.last.filter(|_| self.saving.is_none() && (self.changed || self.is_holding()));
+        [patience, rest.map(|last| last + PAUSE)].into_iter().flatten().min()
     }
 
     /// Waits for the answer to the write under way, if there is one.
@@ -145,7 +152,7 @@ impl Recorder {
         match &mut self.saving {
             Some(saving) => match (&mut saving.answer).await {
                 Ok(result) => result,
-                Err(_) => Err(std::io::Error::other("the thread that writes it has ended")),
+                Err(_) => Err(std::io::Error::other(ENDED)),
             },
             None => std::future::pending().await,
         }
@@ -161,51 +168,59 @@ impl Recorder {
                 (!std::mem::replace(&mut self.failing, true)).then_some(News::Failing(error))
             }
         };
-        let services = saving.map(|s| s.services).unwrap_or_default();
-        (self.release(&services), news)
+        let held = saving.map(|saving| self.release(&saving)).unwrap_or_default();
+        (held, news)
     }
 
     /// Writes if it is time. Gives up waiting for a disk that does not answer.
     pub(super) fn turn(&mut self, engine: &Engine, now: Time) -> (Held, Option<News>) {
-        if let Some(saving) = &self.saving {
-            if self.held.is_empty() || now.since(saving.since) < PATIENCE {
-                return (Held::default(), None);
-            }
-            let services: BTreeSet<ServiceId> = self.held.changes.iter().map(|(id, _)| *id).collect();
-            let news = (!std::mem::replace(&mut self.failing, true)).then_some(News::Stuck);
-            return (self.release(&services), news);
+        if self.file.is_none() {
+            return (std::mem::take(&mut self.held), None);
+        }
+        let (mut free, mut news) = (Held::default(), None);
+        if self.is_holding() && now.since(*self.held_since.get_or_insert(now)) >= PATIENCE {
+            news = (!std::mem::replace(&mut self.failing, true)).then_some(News::Stuck);
+            self.changed = true;
+            free = self.release_all();
         }
         let rested = self.last.is_none_or(|last| now.since(last) >= PAUSE);
-        let Some(file) = &self.file else { return (std::mem::take(&mut self.held), None) };
-        if !(self.is_holding() || self.changed && rested) {
-            return (Held::default(), None);
+        if self.saving.is_some() || !(self.is_holding() || self.changed && rested) {
+            return (free, news);
         }
         let state = self.state(engine, now);
         let services = state.owned.clone();
+        let original_timeouts = state.original_timeouts.is_some();
         let (sender, answer) = oneshot::channel();
-        if file.try_save(state, sender) {
-            self.saving = Some(Saving { answer, services, since: now });
+        self.last = Some(now);
+        if self.file.as_ref().is_some_and(|file| file.try_save(state, sender)) {
+            self.saving = Some(Saving { answer, services, original_timeouts });
             self.changed = false;
-            self.last = Some(now);
         }
-        (Held::default(), None)
+        (free, news)
     }
 
+    /// The verdicts in the file are those of now, unless some have changed since they were written.
     pub(super) fn renew(&self, now: Time) {
-        if let Some(file) = &self.file {
+        if let Some(file) = self.file.as_ref().filter(|_| !self.changed && self.saving.is_none()) {
             file.renew(now);
         }
     }
 
-    /// The last word: waits for the disk, but not for ever.
-    pub(super) async fn finish(self, state: State, deadline: Duration) {
-        let Some(file) = self.file else { return };
+    /// The last word: waits for the disk, but not for ever. Says what is wrong, however often it was said
+    /// before.
+    pub(super) async fn finish(self, state: State, deadline: Duration) -> Option<News> {
+        let file = self.file?;
         let (sender, answer) = oneshot::channel();
-        if file.try_save(state, sender) {
-            // A disk that does not answer must not keep the daemon from ending.
-            if tokio::time::timeout(deadline, answer).await.is_ok() {
-                file.finish();
-            }
+        if !file.try_save(state, sender) {
+            return Some(News::Stuck);
+        }
+        // A disk that does not answer must not keep the daemon from ending.
+        let Ok(answered) = tokio::time::timeout(deadline, answer).await else { return Some(News::Stuck) };
+        file.finish();
+        match answered {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(News::Failing(error)),
+            Err(_) => Some(News::Failing(std::io::Error::other(ENDED))),
         }
     }
 
@@ -217,12 +232,25 @@ impl Recorder {
         State { memory: engine.memory(now), owned, original_timeouts }
     }
 
-    fn release(&mut self, services: &BTreeSet<ServiceId>) -> Held {
-        self.recorded.extend(services);
+    /// What has been written, or tried to be, is waited for no longer.
+    fn release(&mut self, saved: &Saving) -> Held {
+        self.recorded.extend(&saved.services);
         let (free, held) = std::mem::take(&mut self.held.changes)
             .into_iter()
             .partition(|(id, _)| self.recorded.contains(id));
         self.held.changes = held;
-        Held { changes: free, settings: self.held.settings.take() }
+        // What still waits does so for a write that has not begun.
+        self.held_since = None;
+        let settings = self.held.settings.take_if(|_| saved.original_timeouts || !self.touched_timeouts);
+        Held { changes: free, settings }
+    }
+
+    fn release_all(&mut self) -> Held {
+        self.recorded.extend(self.held.changes.iter().map(|(id, _)| *id));
+        self.held_since = None;
+        std::mem::take(&mut self.held)
     }
 }
+
+#[cfg(test)]
+mod tests;

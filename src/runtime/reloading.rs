@@ -13,7 +13,6 @@ use super::supervisor::{Answer, Supervisor};
 use crate::control::{ExitCode, Reply};
 use crate::engine::Time;
 use crate::engine::reload::Plan;
-use crate::ipvs::OperationError;
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
@@ -64,9 +63,9 @@ impl Reloading {
         self.loading = Some(Loading { task, answers });
     }
 
-    pub(super) fn note_written(&mut self, ticket: Ticket, failed: &[OperationError]) {
+    pub(super) fn note_written(&mut self, ticket: Ticket, failures: Vec<String>) {
         if let Some(applying) = &mut self.applying {
-            applying.failed.extend(failed.iter().map(ToString::to_string));
+            applying.failed.extend(failures);
             applying.written |= applying.ticket.is_some_and(|wanted| wanted <= ticket);
         }
     }
@@ -79,8 +78,16 @@ impl Supervisor {
             self.reloading.next.get_or_insert_default().extend(answer);
             return;
         }
-        self.manager.reloading();
-        self.reloading.begin(self.config_path.clone(), answer.into_iter().collect());
+        self.load(answer.into_iter().collect());
+    }
+
+    /// The service manager hears of reloads only after the start: before, READY would end the start, and
+    /// that is for the first table to do.
+    fn load(&mut self, answers: Vec<Answer>) {
+        if self.progress.synced {
+            self.manager.reloading();
+        }
+        self.reloading.begin(self.config_path.clone(), answers);
     }
 
     /// The file cannot come into force: nothing changes.
@@ -139,10 +146,11 @@ impl Supervisor {
 
     fn end_reload(&mut self, status: &str) {
         self.manager.status(status);
-        self.manager.ready();
+        if self.progress.synced {
+            self.manager.ready();
+        }
         if let Some(answers) = self.reloading.next.take() {
-            self.manager.reloading();
-            self.reloading.begin(self.config_path.clone(), answers);
+            self.load(answers);
         }
     }
 
@@ -200,3 +208,6 @@ fn answer_all(answers: Vec<Answer>, reply: &Reply) {
         let _ = answer.send(reply.clone());
     }
 }
+
+#[cfg(test)]
+mod tests;

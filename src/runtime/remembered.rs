@@ -176,8 +176,10 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
         return Err(format!("version {}, this lvsd reads version {VERSION}", file.version));
     }
     let stamp: u64 = file.stamp.parse().map_err(|_| format!("bad time stamp {:?}", file.stamp))?;
-    let same_boot = file.boot_id == boot_id && stamp <= now.as_nanos();
-    let clock = Clock { stamp, now, same_boot };
+    let same_boot = file.boot_id == boot_id;
+    // In another time name space the clock of one boot may read less than it did.
+    let same_clock = same_boot && stamp <= now.as_nanos();
+    let clock = Clock { stamp, now, is_same: same_clock };
     let owned: Result<BTreeSet<ServiceId>, String> = file.owned.iter().map(|text| service_id(text)).collect();
     let seconds = |t: [u32; 3]| Timeouts {
         tcp: NonZeroU32::new(t[0]),
@@ -186,7 +188,7 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
     };
     let pools: Result<Vec<_>, String> = file.virtual_servers.into_iter().map(|p| pool(p, clock)).collect();
     Ok(State {
-        memory: Memory { saved_at: same_boot.then_some(Time::from_nanos(stamp)), virtual_servers: pools? },
+        memory: Memory { saved_at: same_clock.then_some(Time::from_nanos(stamp)), virtual_servers: pools? },
         // A reboot emptied the kernel's table and put its time-outs back.
         owned: if same_boot { owned? } else { BTreeSet::new() },
         original_timeouts: file.original_timeouts.filter(|_| same_boot).map(seconds),
@@ -198,12 +200,12 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
 struct Clock {
     stamp: u64,
     now: Time,
-    same_boot: bool,
+    is_same: bool,
 }
 
 impl Clock {
     fn time(self, nanos: u64) -> Time {
-        if self.same_boot {
+        if self.is_same {
             return Time::from_nanos(nanos);
         }
         let left = std::time::Duration::from_nanos(nanos.saturating_sub(self.stamp));
@@ -222,7 +224,7 @@ fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> 
     let note = |note: Note| OrderNote {
         by: note.by,
         reason: note.reason,
-        since: if clock.same_boot { Time::from_nanos(note.since) } else { clock.now },
+        since: if clock.is_same { Time::from_nanos(note.since) } else { clock.now },
         until: note.until.map(|until| clock.time(until)),
     };
     let order = |(name, given): (OrderName, Note)| Override {

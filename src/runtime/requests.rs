@@ -70,7 +70,7 @@ impl Supervisor {
     /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
     /// from the loop.
     fn answer_status(&self, name: Option<String>, reply: super::supervisor::Answer, now: Time) {
-        let mut snapshot = self.engine.snapshot(None);
+        let mut snapshot = self.engine.snapshot(name.as_deref());
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
         let daemon = super::start::daemon_name(&self.config);
@@ -114,3 +114,6 @@ pub(super) fn summary(engine: &Engine) -> String {
         engine.probe_count(),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,10 +130,7 @@ async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>, mut s
     };
     let beginning = Setup { path, config, kinds, target, log, signals, asked };
     let code = match supervisor(beginning, opened, &dependencies) {
-        Ok(supervisor) => {
-            supervisor.run().await;
-            ExitCode::Done
-        }
+        Ok(supervisor) => supervisor.run().await,
         Err(problem) => fail(&problem),
     };
     front.join();

@@ -22,6 +22,9 @@ use crate::engine::table::ServiceId;
 /// A state file larger than this is not one of ours: 100,000 checks take some 20 MB.
 const LARGEST: u64 = 64 << 20;
 
+/// States and stamps that wait for the disk.
+const QUEUE: usize = 4;
+
 /// Everything in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
@@ -80,7 +83,7 @@ pub(super) struct StateFile {
 
 impl StateFile {
     pub(super) fn spawn(path: PathBuf) -> std::io::Result<Self> {
-        let (sender, receiver) = sync_channel(4);
+        let (sender, receiver) = sync_channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("state-file".to_owned())
             .spawn(move || write_states(&path, &receiver))?;
@@ -106,12 +109,17 @@ impl StateFile {
 }
 
 fn write_states(path: &Path, receiver: &Receiver<Job>) {
+    // What a renewal may stamp: not a file whose verdicts a later state should have replaced.
     let mut written: Option<(File, u64)> = None;
     for job in receiver {
         match job {
             Job::Save(state, answer) => {
                 let result = write(path, &remembered::render(&state, &clock::boot_id()));
-                let reply = result.map(|file| written = Some(file));
+                let (file, reply) = match result {
+                    Ok(file) => (Some(file), Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                written = file;
                 // The supervisor may be gone by now.
                 let _ = answer.send(reply);
             }
@@ -151,3 +159,21 @@ fn write_and_rename(temporary: &Path, path: &Path, stored: &Stored) -> std::io::
     }
     Ok((file, stored.stamp_at))
 }
+
+#[cfg(test)]
+impl StateFile {
+    /// One whose disk does not answer until the returned end is dropped.
+    pub(super) fn gated(path: PathBuf) -> (Self, SyncSender<()>) {
+        let (gate, shut) = sync_channel(0);
+        let (sender, receiver) = sync_channel(QUEUE);
+        let thread = std::thread::spawn(move || {
+            // Nothing is ever sent: it is the drop that opens.
+            let _ = shut.recv();
+            write_states(&path, &receiver);
+        });
+        (Self { sender, thread }, gate)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 //! client, waits elsewhere and comes back as an input.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use super::recorder::{Held, News, Recorder};
 use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::{Signal, Signals};
+use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
@@ -78,7 +80,7 @@ pub(super) struct Progress {
     /// Everything asked of the writer so far.
     asked: Ticket,
     /// The first table has been written.
-    synced: bool,
+    pub(super) synced: bool,
     /// As last told to the service manager.
     status: String,
     /// What the kernel was last told to be set to.
@@ -110,26 +112,31 @@ enum Input {
     Planned(Planned),
     Saved(std::io::Result<()>),
     Signal(Signal),
+    /// The writer's thread has ended by itself.
+    Broken,
     Timeout,
 }
 
+/// Why the loop ends.
+enum End {
+    Asked,
+    Broken,
+}
+
 impl Supervisor {
-    /// Until a signal ends it.
-    pub(super) async fn run(mut self) {
+    /// Until a signal ends it, or a thread breaks that the table depends on.
+    pub(super) async fn run(mut self) -> ExitCode {
         self.settle_settings();
         self.turn();
+        // A table without services needs no change, but an answer too.
+        self.progress.asked = self.writer.want(vec![]);
         loop {
-            let stop = match self.next_input().await {
-                Input::Signal(signal) => self.handle_signal(signal),
-                input => {
-                    self.handle(input);
-                    false
-                }
-            };
-            if stop {
-                return self.stop().await;
+            let input = self.next_input().await;
+            match self.handle(input) {
+                ControlFlow::Continue(()) => self.turn(),
+                ControlFlow::Break(End::Asked) => return self.stop().await,
+                ControlFlow::Break(End::Broken) => return self.abandon().await,
             }
-            self.turn();
         }
     }
 
@@ -141,17 +148,18 @@ impl Supervisor {
         tokio::select! {
             biased;
             signal = self.inputs.signals.next() => Input::Signal(signal),
-            Some(report) = self.inputs.reports.recv() => Input::Report(report),
+            report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             planned = self.planning.planned() => Input::Planned(planned),
-            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
+            // After the outcomes: clients that never stop asking hold up nothing but each other.
+            Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             () = tokio::time::sleep(delay) => Input::Timeout,
         }
     }
 
-    fn handle(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) -> ControlFlow<End> {
         let now = clock::now();
         match input {
             Input::Outcomes(outcomes) => {
@@ -169,23 +177,21 @@ impl Supervisor {
                 let (held, news) = self.recorder.handle_answer(result);
                 self.pass_on(held, news);
             }
-            Input::Signal(_) | Input::Timeout => {}
+            Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
+            Input::Signal(Signal::Reload) => self.begin_reload(None),
+            Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Broken => return ControlFlow::Break(End::Broken),
+            Input::Timeout => {}
         }
-    }
-
-    /// True: it is time to stop.
-    fn handle_signal(&mut self, signal: Signal) -> bool {
-        match signal {
-            Signal::Stop => return true,
-            Signal::Reload => self.begin_reload(None),
-            Signal::Status => info!("{}", super::requests::summary(&self.engine)),
-        }
-        false
+        ControlFlow::Continue(())
     }
 
     /// Carries out what the engine has decided, and shows that the loop lives.
     fn turn(&mut self) {
         let now = clock::now();
+        if now >= self.progress.next_tick {
+            self.health.vitals.note_lateness(self.engine.lateness(now));
+        }
         self.engine.handle_timeout(now);
         while let Some(command) = self.engine.next_command() {
             match command {
@@ -214,7 +220,6 @@ impl Supervisor {
 
     fn tick(&mut self, now: Time) {
         self.health.heartbeat.beat();
-        self.health.vitals.note_lateness(self.engine.lateness(now));
         if now < self.progress.next_tick {
             return;
         }
@@ -246,17 +251,7 @@ impl Supervisor {
         if let Some(settings) = held.settings {
             self.progress.asked = self.writer.set(settings);
         }
-        let path = self.config.daemon.state_file.display();
-        match news {
-            Some(News::Failing(error)) => {
-                error!(
-                    "cannot write state file {path}: {error}; a restart will not know the verdicts of now"
-                );
-            }
-            Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
-            Some(News::Recovered) => info!("state file {path} can be written again"),
-            None => {}
-        }
+        tell_of_record(&self.config.daemon.state_file, news);
     }
 
     // -- the kernel ---------------------------------------------------------------------------
@@ -269,8 +264,9 @@ impl Supervisor {
                 if operations > 0 {
                     debug!(operations, failed = failed.len(), "wrote to the kernel");
                 }
-                for failure in &failed {
-                    self.tell_repeatedly(&failure.to_string(), now);
+                let failures = super::failures::lines(&failed);
+                for failure in &failures {
+                    self.tell_repeatedly(failure, now);
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
                 if all && settled {
@@ -280,7 +276,7 @@ impl Supervisor {
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());
                 }
-                self.reloading.note_written(ticket, &failed);
+                self.reloading.note_written(ticket, failures);
             }
             Report::Drifted(drifted) => {
                 self.progress.counters.drift += drifted.repairs.len() as u64;
@@ -335,7 +331,7 @@ impl Supervisor {
 
     // -- the end ------------------------------------------------------------------------------
 
-    async fn stop(mut self) {
+    async fn stop(mut self) -> ExitCode {
         info!("stopping");
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
@@ -354,12 +350,24 @@ impl Supervisor {
             state.original_timeouts = None;
         }
         state.memory.saved_at = Some(clock::now());
-        self.recorder.finish(state, FAREWELL).await;
+        let news = self.recorder.finish(state, FAREWELL).await;
+        tell_of_record(&self.config.daemon.state_file, news);
         // A dump that hangs ends with the process.
         let threads = tokio::task::spawn_blocking(move || self.writer.join());
         let _ = tokio::time::timeout(FAREWELL, threads).await;
         self.announcer.into_notifications().finish(FAREWELL).await;
         info!("stopped");
+        ExitCode::Done
+    }
+
+    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
+    async fn abandon(self) -> ExitCode {
+        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
+        self.health.aggregator.set_shutting_down();
+        let state = self.recorder.state(&self.engine, clock::now());
+        // That it cannot be written either is the lesser evil.
+        let _ = self.recorder.finish(state, FAREWELL).await;
+        ExitCode::Failed
     }
 
     /// Waits until the writer has done its last; was all of it carried out?
@@ -371,7 +379,7 @@ impl Supervisor {
             while let Some(report) = reports.recv().await {
                 match report {
                     Report::Written { ticket, failed, settled, .. } if ticket >= last => {
-                        failed.iter().for_each(|failure| error!("{failure}"));
+                        super::failures::lines(&failed).iter().for_each(|failure| error!("{failure}"));
                         gone = settled;
                     }
                     Report::Failed(error) => {
@@ -390,6 +398,18 @@ impl Supervisor {
                 false
             }
         }
+    }
+}
+
+fn tell_of_record(path: &Path, news: Option<News>) {
+    let path = path.display();
+    match news {
+        Some(News::Failing(error)) => {
+            error!("cannot write state file {path}: {error}; a restart will not know the verdicts of now");
+        }
+        Some(News::Stuck) => error!("state file {path} is not written: the disk does not answer"),
+        Some(News::Recovered) => info!("state file {path} can be written again"),
+        None => {}
     }
 }
 

@@ -2,10 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::engine::model::{Forwarding, Protocol, Scheduler};
+use tracing::field::{Field, Visit};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+
+use crate::engine::model::{
+    Config, Daemon, Drift, Forwarding, OnStop, Protocol, RealServer, RealServerId, Scheduler, Timeouts,
+    VirtualServer,
+};
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
 
 /// How long anything may take that should happen at once; no test measures speed with it.
@@ -41,6 +48,57 @@ pub(super) fn table<const N: usize>(services: [(ServiceId, Arc<Service>); N]) ->
     Table { services: BTreeMap::from(services) }
 }
 
+/// A virtual server with one service and these real servers, all without checks.
+pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualServer> {
+    Arc::new(VirtualServer {
+        name: name.to_owned(),
+        services: vec![tcp(service)],
+        scheduler: Scheduler::new("wrr").unwrap(),
+        scheduler_flags: vec![],
+        one_packet: false,
+        persistence: None,
+        quorum: 1,
+        hysteresis: 0,
+        omega: false,
+        sorry_server: None,
+        quorum_up: None,
+        quorum_down: None,
+        real_servers: servers.iter().map(|address| real_server(address)).collect(),
+    })
+}
+
+pub(super) fn real_server(address: &str) -> Arc<RealServer> {
+    let address: SocketAddr = address.parse().unwrap();
+    Arc::new(RealServer {
+        id: RealServerId { address: address.ip(), port: Some(address.port()) },
+        weight: 1,
+        forwarding: Forwarding::Nat,
+        upper_threshold: None,
+        lower_threshold: None,
+        inhibit_on_failure: false,
+        alpha: false,
+        notify_up: None,
+        notify_down: None,
+        checks: vec![],
+    })
+}
+
+pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
+    let daemon = Daemon {
+        name: None,
+        control_socket: "control.sock".into(),
+        state_file: "state.json".into(),
+        http: None,
+        on_stop: OnStop::Withdraw,
+        drift: Drift::Repair,
+        drift_interval: Duration::from_secs(10),
+        log: "info".to_owned(),
+        timeouts: Timeouts::default(),
+        sync: None,
+    };
+    Config { daemon, virtual_servers }
+}
+
 /// Asks again and again until there is an answer.
 pub(super) fn within<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + SOON;
@@ -56,4 +114,44 @@ pub(super) fn within<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 #[expect(clippy::disallowed_methods, reason = "the one place that pauses, between two looks at a condition")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(2));
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) level: tracing::Level,
+    pub(super) message: String,
+    pub(super) fields: BTreeMap<&'static str, String>,
+}
+
+/// What `run` logs.
+pub(super) fn logged(run: impl FnOnce()) -> Vec<Line> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let subscriber = tracing_subscriber::registry().with(Capture(Arc::clone(&lines)));
+    tracing::subscriber::with_default(subscriber, run);
+    std::mem::take(&mut lines.lock().unwrap())
+}
+
+struct Capture(Arc<Mutex<Vec<Line>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Capture {
+    fn on_event(&self, event: &tracing::Event<'_>, _context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let message = fields.0.remove("message").unwrap_or_default();
+        self.0.lock().unwrap().push(Line { level: *event.metadata().level(), message, fields: fields.0 });
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Pair {
 pub(crate) struct Run {
     pub(crate) probe: Probe,
     pub(crate) timing: Timing,
+    /// Of its time-out.
+    end: Time,
 }
 
 /// Whom an order is about.
@@ -229,7 +231,8 @@ impl Pair {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Start { id, check } => {
-                let run = Run { probe: check.probe.clone(), timing: check.timing };
+                let end = self.now + check.timing.timeout;
+                let run = Run { probe: check.probe.clone(), timing: check.timing, end };
                 let twice = self.running.values().any(|r| r.is(&run.probe, &run.timing));
                 assert!(!twice, "{:?} runs twice at once", run.probe);
                 let last = self.last_start.iter_mut().find(|(p, t, _)| run.is(p, t));
@@ -299,7 +302,12 @@ impl Pair {
             assert!(asked >= self.now || asked.since(*last) <= wait, "{probe:?} is late");
             assert!(asked <= self.now + wait, "{probe:?} must wait from {:?} to {asked:?}", self.now);
         }
-        assert_eq!(self.engine.lateness(self.now), Duration::ZERO);
+        let overdue = self.running.values().map(|run| self.now.since(run.end)).max();
+        assert_eq!(
+            self.engine.lateness(self.now),
+            overdue.unwrap_or_default(),
+            "nothing waits to be started"
+        );
     }
 }
 

@@ -196,3 +196,26 @@ fn kill_9_is_followed_by_a_start_that_adopts() {
     let report = traffic.stop();
     assert!(report.failures.is_empty() && report.answered > 0, "{report:?}");
 }
+
+#[test]
+fn a_script_runs_in_the_sandbox_and_may_change_the_network() {
+    let script = "/usr/local/bin/lvsd-test-told";
+    let lines = [
+        "#!/bin/sh",
+        "echo \"$1 by $(id -un)\" >>/var/lib/lvsd/told",
+        "ip address add 203.0.113.7/32 dev lo || echo no address >>/var/lib/lvsd/told",
+        "echo x >/usr/local/x 2>/dev/null && echo wrote outside >>/var/lib/lvsd/told",
+        "echo end >>/var/lib/lvsd/told",
+    ];
+    fs::write(script, lines.join("\n")).expect("root may");
+    output(Command::new("chmod").args(["755", script]));
+    let told = format!("weight = 3\nnotify_down = [{script:?}, \"down\"]");
+    let mut machine = Machine::new(&CONFIG.replace("weight = 3", &told));
+    must("start lvsd");
+    drop(machine.backends[0].take());
+    let said = within(Duration::from_secs(20), "the script has run", || {
+        fs::read_to_string("/var/lib/lvsd/told").ok().filter(|text| text.ends_with("end\n"))
+    });
+    assert_eq!(said, "down by lvsd\nend\n");
+    output(Command::new("ip").args(["address", "del", "203.0.113.7/32", "dev", "lo"]));
+}

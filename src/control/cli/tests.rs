@@ -94,38 +94,6 @@ fn usage_errors_exit_64_and_help_0() {
 }
 
 #[test]
-fn the_socket_is_found_by_option_then_file_then_default() {
-    let directory = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    // Not valid as a configuration, but readable.
-    let named = write("named.toml", "[daemon]\ncontrol_socket = \"/tmp/x.sock\"\nnonsense = 7\n");
-    let silent = write("silent.toml", "[daemon]\nname = \"x\"\n");
-    let broken = write("broken.toml", "[daemon\ncontrol_socket = \"/tmp/x.sock\"\n");
-    let typed = write("typed.toml", "[daemon]\ncontrol_socket = 7\n");
-    let missing = directory.path().join("missing.toml").to_str().unwrap().to_owned();
-    let cases = [
-        ("reload".to_owned(), DEFAULT_SOCKET),
-        ("reload --socket /tmp/y.sock".to_owned(), "/tmp/y.sock"),
-        (format!("reload -c {named}"), "/tmp/x.sock"),
-        (format!("-c {named} --socket /tmp/y.sock reload"), "/tmp/y.sock"),
-        (format!("reload -c {silent}"), DEFAULT_SOCKET),
-        (format!("reload -c {broken}"), DEFAULT_SOCKET),
-        (format!("reload -c {typed}"), DEFAULT_SOCKET),
-        (format!("reload -c {missing}"), DEFAULT_SOCKET),
-        (format!("reload -c {}", directory.path().display()), DEFAULT_SOCKET),
-    ];
-    for (line, socket) in cases {
-        assert_eq!(parse(&line).unwrap().socket_path(), Path::new(socket), "{line}");
-    }
-    assert_eq!(parse("run").unwrap().config_path(), Path::new(DEFAULT_CONFIG));
-    assert_eq!(parse("run -c a.toml").unwrap().config_path(), Path::new("a.toml"));
-}
-
-#[test]
 fn replies_are_printed_where_they_belong() {
     let reply = Reply::done("table").with_data(&[1, 2]).unwrap();
     let cases = [

@@ -113,7 +113,10 @@ fn a_probe_in_flight_is_not_started_again() {
     let started = start(&mut schedule, Time::ZERO);
     assert_eq!(started, [ProbeId(0)]);
     assert_eq!(start(&mut schedule, at(10_000_000_000)), []);
-    assert_eq!(schedule.lateness(at(10_000_000_000)), Duration::ZERO);
+    assert_eq!(schedule.lateness(at(1_000_000_000)), Duration::ZERO);
+    assert_eq!(schedule.lateness(at(10_000_000_000)), Duration::from_secs(9), "a second is its time-out");
+    schedule.replace([check(1, SECOND, Duration::ZERO)].into_iter(), at(500_000_000));
+    assert_eq!(schedule.lateness(at(500_000_000)), Duration::ZERO, "a reload makes no run late");
     schedule.ended(ProbeId(0), None, at(10_500_000_000));
     assert_eq!(schedule.next_due(), Some(at(11_000_000_000)));
     assert_eq!(schedule.lateness(at(11_250_000_000)), Duration::from_millis(250));

@@ -30,7 +30,7 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// What the writer tells the supervisor.
+/// What the writer tells the supervisor. The channel closes when the writer ends, be it asked or broken.
 #[derive(Debug)]
 pub(super) enum Report {
     /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
@@ -136,6 +136,17 @@ pub(super) struct Beginning {
     pub(super) drift_interval: Duration,
 }
 
+/// Without a reader nothing tells the writer what the table is: when the reader breaks off, the writer
+/// ends as well, and that the supervisor sees. At the usual end the writer is gone already.
+struct EndOfReader<'a>(&'a Shared);
+
+impl Drop for EndOfReader<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.inbox).stop.get_or_insert(Stop::Keep);
+        self.0.news.notify_one();
+    }
+}
+
 impl Writer {
     pub(super) fn spawn(
         kernel: Box<dyn Kernel>,
@@ -155,9 +166,10 @@ impl Writer {
         let writing = WritingThread::new(kernel, beginning, for_writer, reports);
         let threads = vec![
             std::thread::Builder::new().name("ipvs-writer".into()).spawn(move || writing.run())?,
-            std::thread::Builder::new()
-                .name("ipvs-reader".into())
-                .spawn(move || reader::run(dump, &for_reader))?,
+            std::thread::Builder::new().name("ipvs-reader".into()).spawn(move || {
+                let _end = EndOfReader(&for_reader);
+                reader::run(dump, &for_reader);
+            })?,
         ];
         Ok(Self { shared, threads, ticket: Ticket::default() })
     }

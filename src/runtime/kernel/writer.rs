@@ -85,7 +85,10 @@ impl WritingThread {
             if self.unset && self.settings_at.is_none_or(|at| at <= Instant::now()) {
                 self.apply_settings();
             }
-            self.write(ticket);
+            // Before the first wish, what an earlier run owned would seem to be wanted no more.
+            if ticket > Ticket::default() {
+                self.write(ticket);
+            }
             if let Some(stop) = stop {
                 self.end(stop, ticket);
                 return;

@@ -149,6 +149,19 @@ fn an_order_that_was_over_when_the_file_was_stamped_ends_at_once_after_another_b
     assert_eq!(order.note.until, Some(NOW));
 }
 
+/// A clock that went back is another name space's or a lie: the verdicts have no age, but the kernel's
+/// table is that of this boot.
+#[test]
+fn a_stamp_of_the_future_takes_the_age_of_verdicts_only() {
+    let before = Time::from_nanos(SAVED.as_nanos() - 1);
+    let state = parse(GOLDEN, BOOT, before).unwrap();
+    assert_eq!(state.memory.saved_at, None);
+    assert_eq!(state.owned, example().owned);
+    assert_eq!(state.original_timeouts, example().original_timeouts);
+    let order = state.memory.virtual_servers[0].real_servers[0].order.as_ref().unwrap();
+    assert_eq!(order.note.until, Some(before + Duration::from_secs(60)));
+}
+
 #[test]
 fn a_stamp_of_now_is_current() {
     assert_eq!(parse(GOLDEN, BOOT, SAVED).unwrap().memory.saved_at, Some(SAVED));

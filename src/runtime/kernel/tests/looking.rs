@@ -132,3 +132,14 @@ fn the_age_of_the_last_answer_grows_only_while_dumps_fail() {
     rig.kernel.faults().dumps_fail = false;
     within("it is young again", || (answers.age().0.unwrap() < Duration::from_millis(200)).then_some(()));
 }
+
+/// The engine's first table may take longer than an interval to make.
+#[test]
+fn a_dump_before_the_first_wish_takes_nothing_away() {
+    let before = table([(tcp(WEB), web(3))]);
+    let mut rig = Rig::with(before.clone(), &[WEB], Drift::Repair, OFTEN);
+    look(&rig, 2);
+    assert!(rig.written(WEB, Some(web(3))).is_empty());
+    assert_eq!(rig.kernel.asked(), Vec::<String>::new());
+    assert_eq!(rig.table(), before);
+}

@@ -128,3 +128,28 @@ fn withdraw_from_a_mute_kernel_ends_and_says_that_all_is_left() {
     assert_eq!(ended.kernel.memory.table(), before);
     assert!(ended.heard.iter().any(|report| matches!(report, Report::Failed(_))));
 }
+
+struct Breaks;
+
+impl Dump for Breaks {
+    fn dump(&mut self) -> Result<Observed, RequestError> {
+        panic!("as it should")
+    }
+}
+
+/// Which is how the supervisor learns of it.
+#[test]
+fn the_writer_ends_when_the_reader_breaks_off() {
+    let (sender, mut reports) = mpsc::channel(1);
+    let beginning = Beginning {
+        observed: Observed::default(),
+        owned: BTreeSet::new(),
+        drift: Drift::Repair,
+        drift_interval: Duration::from_millis(1),
+    };
+    let writer = Writer::spawn(Box::new(Memory::default()), Box::new(Breaks), beginning, sender).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let next = runtime.block_on(async { tokio::time::timeout(SOON, reports.recv()).await });
+    assert!(matches!(next, Ok(None)), "{next:?}");
+    writer.join();
+}

@@ -1,0 +1,86 @@
+//! The line that sums a reload up, and the log of what it does.
+
+use std::sync::Arc;
+
+use tracing::Level;
+
+use super::*;
+use crate::engine::Engine;
+use crate::engine::memory::Memory;
+use crate::engine::model::{Config, VirtualServer};
+use crate::engine::table::Table;
+use crate::runtime::testing::{config, logged, pool, real_server, tcp};
+
+const FIRST: &str = "198.51.100.11:80";
+const SECOND: &str = "198.51.100.12:80";
+const THIRD: &str = "198.51.100.13:80";
+
+fn plan(before: Vec<Arc<VirtualServer>>, after: Vec<Arc<VirtualServer>>) -> Plan {
+    let running = Engine::start(&config(before), &Memory::default(), &Table::default(), Time::ZERO);
+    running.plan_reload(&Config { virtual_servers: after, ..config(vec![]) })
+}
+
+#[test]
+fn a_summary_counts_actions_by_kind_and_survivors() {
+    let web = || pool("web", "192.0.2.10:80", &[FIRST, SECOND]);
+    assert_eq!(
+        summary(&plan(vec![web()], vec![web()])),
+        "0 removed, 0 edited, 0 added, 2 real servers carried over"
+    );
+    let mut changed = (*web()).clone();
+    let mut heavier = (*real_server(FIRST)).clone();
+    heavier.weight = 7;
+    changed.quorum = 2;
+    changed.real_servers = vec![Arc::new(heavier), real_server(THIRD)];
+    // Removed: the second server and a service. Edited: the service and the first server. Added: the
+    // third server, and a service with its server.
+    let after = vec![Arc::new(changed), pool("new", "192.0.2.12:80", &[FIRST])];
+    let plan = plan(vec![web(), pool("old", "192.0.2.11:80", &[FIRST])], after);
+    assert_eq!(summary(&plan), "2 removed, 2 edited, 3 added, 1 real servers carried over");
+}
+
+#[test]
+fn each_action_is_a_line_with_its_reason_and_its_object() {
+    let before = vec![pool("web", "192.0.2.10:80", &[FIRST, SECOND])];
+    let after = vec![pool("web", "192.0.2.10:80", &[FIRST])];
+    let lines = logged(|| log_plan(&plan(before, after)));
+    let texts: Vec<_> = lines.iter().map(|line| (line.level, line.message.as_str())).collect();
+    assert_eq!(
+        texts,
+        [
+            (Level::INFO, "reload: 1 removed, 0 edited, 0 added, 1 real servers carried over"),
+            (Level::INFO, "reload: remove real server 198.51.100.12:80 in web: not in the file any more"),
+        ]
+    );
+    let fields: Vec<_> = lines[1].fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(
+        fields,
+        [("real_server", SECOND), ("reason", "not in the file any more"), ("virtual_server", "web")]
+    );
+}
+
+#[test]
+fn endless_actions_are_cut_short_in_the_log() {
+    let many: Vec<_> = (1..=300).map(|port| tcp(&format!("192.0.2.10:{port}"))).collect();
+    let mut after = (*pool("web", "192.0.2.10:80", &[])).clone();
+    after.services = many;
+    let lines = logged(|| log_plan(&plan(vec![], vec![Arc::new(after)])));
+    assert_eq!(lines.len(), 1 + LINES + 1);
+    assert_eq!(lines.last().map(|line| line.message.as_str()), Some("reload: 100 more actions"));
+}
+
+#[test]
+fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
+    let mut reloading = Reloading::default();
+    reloading.note_written(Ticket::default(), Vec::new());
+    assert!(!reloading.is_busy());
+    let applying =
+        Applying { answers: vec![], summary: String::new(), ticket: None, failed: vec![], written: false };
+    reloading.applying = Some(applying);
+    reloading.note_written(Ticket::default(), Vec::new());
+    let applying = reloading.applying.as_mut().unwrap();
+    assert!(!applying.written, "some of it still waits for the record");
+    applying.ticket = Some(Ticket::default());
+    reloading.note_written(Ticket::default(), Vec::new());
+    assert!(reloading.applying.unwrap().written);
+}

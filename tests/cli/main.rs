@@ -1,0 +1,17 @@
+//! The program as it is called: words, exit codes, signals. Daemons run dry: real checks against
+//! servers on the loopback, the table in memory.
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod dry_run;
+#[cfg(test)]
+mod orders;
+#[cfg(test)]
+mod reload;
+#[cfg(test)]
+mod stop;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod usage;
