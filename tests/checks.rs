@@ -1,10 +1,21 @@
-//! The probes against servers that others wrote: `openssl s_server` and nginx.
+//! The probes against servers that others wrote.
 //!
-//! Both programs must be installed (Debian: openssl, nginx-light); a test that cannot start its
+//! The programs must be installed (`tests/lab/install unit`); a test that cannot start its
 //! server fails.
 
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
+#[path = "checks/dialogues.rs"]
+mod dialogues;
+#[path = "checks/exim.rs"]
+mod exim;
+#[path = "checks/grpc.rs"]
+mod grpc;
 #[path = "checks/nginx.rs"]
 mod nginx;
 #[path = "checks/openssl.rs"]
@@ -14,6 +25,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use lvsd::checks::{Preparer, run};
@@ -36,7 +48,6 @@ impl Server {
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::inherit())
             .spawn()
             .unwrap_or_else(|error| panic!("start {command:?}: {error}; is it installed?"));
         let mut server = Self { child, address };
@@ -53,6 +64,14 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Stops it as a machine without memory or disk would; connections are still accepted for it.
+    fn pause(&self) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _it_may_have_ended = self.child.kill();
@@ -63,6 +82,30 @@ impl Drop for Server {
 /// Nobody listens there now.
 fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+/// Ports of an address of the loopback network that this caller has for itself. A port that was free
+/// a moment ago may be taken by a connection of another test, and servers that listen on several
+/// wait for such a one for long.
+fn own_addresses<const N: usize>() -> [SocketAddr; N] {
+    static LAST: AtomicU8 = AtomicU8::new(0);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let own = Ipv4Addr::new(127, high | 0x80, low, LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    let mut port = 10_000;
+    [(); N].map(|()| {
+        port += 1;
+        SocketAddr::from((own, port))
+    })
+}
+
+/// A certificate `NAME.pem` with its key `NAME.key`, for this address and this name.
+fn certify(directory: &Path, name: &str, host: &str, address: SocketAddr) {
+    let arguments = format!(
+        "req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN={host} \
+         -addext subjectAltName=DNS:{host},IP:{} -keyout {name}.key -out {name}.pem",
+        address.ip()
+    );
+    must_run(directory, "openssl", &arguments);
 }
 
 /// Runs a program to its end, which must be a good one.
@@ -77,6 +120,10 @@ fn must_run(directory: &Path, program: &str, arguments: &str) {
 }
 
 async fn check(address: SocketAddr, kind: CheckKind) -> Outcome {
+    check_within(address, kind, PATIENT).await
+}
+
+async fn check_within(address: SocketAddr, kind: CheckKind, timeout: Duration) -> Outcome {
     let target = Target {
         address: address.ip(),
         port: address.port(),
@@ -86,7 +133,7 @@ async fn check(address: SocketAddr, kind: CheckKind) -> Outcome {
         fwmark: None,
     };
     let prepared = Preparer::new().prepare(&Arc::new(kind)).unwrap();
-    run(&target, &prepared, PATIENT).await
+    run(&target, &prepared, timeout).await
 }
 
 fn is_up(outcome: &Outcome) -> bool {

@@ -31,6 +31,33 @@ pub(super) enum Wire {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Self::poll_read(&mut self, cx, buffer)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Self::poll_write(&mut self, cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Self::poll_flush(&mut self, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
 impl Wire {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
@@ -95,6 +122,17 @@ impl<'a> Exchange<'a> {
     /// `broken`: the connection is known to take no more bytes.
     pub(super) fn new(wire: Wire, request: &'a [u8], broken: Option<io::Error>) -> Self {
         Self { wire, unsent: request, flushed: request.is_empty(), broken, late_reads: 0 }
+    }
+
+    /// One more thing to write; everything before must have been sent.
+    pub(super) fn say(&mut self, request: &'a [u8]) {
+        self.unsent = request;
+        self.flushed = request.is_empty();
+    }
+
+    /// The bytes' way, for what comes after this exchange.
+    pub(super) fn into_wire(self) -> Wire {
+        self.wire
     }
 
     /// The step that is under way.

@@ -39,6 +39,15 @@ impl Trouble {
         Self::failure(phase, format!("timed out after {:?}", deadline.limit()))
     }
 
+    /// The same, with the step that it came in.
+    #[must_use]
+    pub(super) fn within(mut self, step: &str) -> Self {
+        let (Self::Failure(fault) | Self::Local(fault)) = &mut self;
+        fault.reason.insert_str(0, ": ");
+        fault.reason.insert_str(0, step);
+        self
+    }
+
     /// The same, with more words.
     #[must_use]
     pub(super) fn with(mut self, more: &str) -> Self {

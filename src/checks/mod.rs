@@ -5,10 +5,13 @@
 
 mod connection;
 mod deadline;
+mod expect;
 mod fault;
+mod grpc;
 mod guard;
 mod http;
 mod prepare;
+mod smtp;
 mod socket;
 mod tcp;
 mod tls;
@@ -36,6 +39,9 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
     let result = match prepared.plan() {
         Plan::Tcp(plan) => tcp::probe(target, plan, &mut deadline).await,
         Plan::Http(plan) => http::probe(target, plan, &mut deadline).await,
+        // On the heap, as they are larger than what most runs need.
+        Plan::Smtp(plan) => Box::pin(smtp::probe(target, plan, &mut deadline)).await,
+        Plan::Grpc(plan) => Box::pin(grpc::probe(target, plan, &mut deadline)).await,
     };
     let verdict = match result {
         Ok(detail) => Verdict::Success { detail, weight: WeightChange::None },

@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{http, tcp, tls};
+use super::{grpc, http, smtp, tcp, tls};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
+    #[error("this kind of check is to come")]
+    NotYet,
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
     #[error("use \"{name}\" as the name of the server in TLS: it is neither a host name nor an address")]
@@ -31,6 +33,8 @@ pub struct Prepared {
 pub(super) enum Plan {
     Tcp(tcp::Plan),
     Http(http::Plan),
+    Smtp(smtp::Plan),
+    Grpc(grpc::Plan),
 }
 
 impl Prepared {
@@ -44,6 +48,8 @@ impl fmt::Debug for Prepared {
         f.write_str(match &self.plan {
             Plan::Tcp(_) => "Prepared(tcp)",
             Plan::Http(_) => "Prepared(http)",
+            Plan::Smtp(_) => "Prepared(smtp)",
+            Plan::Grpc(_) => "Prepared(grpc)",
         })
     }
 }
@@ -76,6 +82,15 @@ impl Preparer {
         let plan = match kind.as_ref() {
             CheckKind::Tcp(tcp) => Plan::Tcp(tcp::Plan::new(tcp, &mut state.input)?),
             CheckKind::Http(http) => Plan::Http(http::Plan::new(http, &mut state.input)?),
+            CheckKind::Smtp(smtp) => Plan::Smtp(smtp::Plan::new(smtp, &mut state.input)?),
+            CheckKind::Grpc(grpc) => Plan::Grpc(grpc::Plan::new(grpc, &mut state.input)?),
+            CheckKind::Dns(_)
+            | CheckKind::Udp(_)
+            | CheckKind::Ping(_)
+            | CheckKind::Script(_)
+            | CheckKind::File(_) => {
+                return Err(PrepareError::NotYet);
+            }
         };
         let prepared = Arc::new(Prepared { plan });
         state.prepared.insert(Arc::clone(kind), Arc::clone(&prepared));

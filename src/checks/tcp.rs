@@ -1,49 +1,74 @@
-//! The `tcp` check: connect, shake hands if TLS is wanted, send, expect.
+//! The `tcp` check: connect, shake hands if TLS is wanted, send and expect, or hold a dialogue.
 
-use memchr::memmem::Finder;
-use regex::bytes::Regex;
-
-use super::connection::{End, Exchange, Wire};
+use super::connection::{Exchange, Wire};
 use super::deadline::Deadline;
-use super::fault::{Trouble, quoted};
-use super::prepare::{Input, PrepareError, compile, tls_name};
+use super::expect::Wanted;
+use super::fault::Trouble;
+use super::prepare::{Input, PrepareError, tls_name};
 use super::socket::{self, Close, Connected, Nagle};
 use super::tls;
-use crate::engine::model::{Expect, Phase, Target, Tcp};
-
-/// Bytes of a reply among which the expected ones must be.
-const REPLY_LIMIT: usize = 64 * 1024;
-
-/// Bytes that all searches in one reply may go through before the rest waits for its end: a
-/// server that sends byte by byte cannot make each of them cost a search of everything.
-const SEARCH_LIMIT: usize = 16 << 20;
+use crate::engine::model::{Phase, Target, Tcp};
 
 /// What is made once for all runs of a `tcp` check.
 #[derive(Debug)]
 pub(super) struct Plan {
-    send: Vec<u8>,
-    expect: Option<Wanted>,
+    talk: Talk,
     tls: Option<(tls::Client, Option<tls::Name>)>,
 }
 
 #[derive(Debug)]
-enum Wanted {
-    Bytes(Box<Finder<'static>>),
-    Pattern(Regex),
+enum Talk {
+    /// What is sent first, and what must come in answer to it or unasked.
+    Once {
+        send: Vec<u8>,
+        expect: Option<Wanted>,
+    },
+    Dialogue(Vec<Step>),
+}
+
+/// What must come, then what is sent.
+#[derive(Debug)]
+struct Step {
+    expect: Option<Wanted>,
+    send: Vec<u8>,
 }
 
 impl Plan {
     pub(super) fn new(tcp: &Tcp, input: &mut Input) -> Result<Self, PrepareError> {
-        let expect = match &tcp.expect {
-            None => None,
-            Some(Expect::Bytes(bytes)) => Some(Wanted::Bytes(Box::new(Finder::new(bytes).into_owned()))),
-            Some(Expect::Regex(pattern)) => Some(Wanted::Pattern(compile(pattern)?)),
+        let step = |expect: &Option<_>, send: &Option<Vec<u8>>| {
+            let expect = expect.as_ref().map(Wanted::new).transpose()?;
+            Ok::<_, PrepareError>(Step { expect, send: send.clone().unwrap_or_default() })
+        };
+        let talk = if tcp.dialogue.is_empty() {
+            let Step { expect, send } = step(&tcp.expect, &tcp.send)?;
+            Talk::Once { send, expect }
+        } else {
+            let steps = tcp.dialogue.iter().map(|exchange| step(&exchange.expect, &exchange.send));
+            Talk::Dialogue(steps.collect::<Result<_, _>>()?)
         };
         let tls = match &tcp.tls {
             None => None,
             Some(setting) => Some((input.client(setting)?, tls_name(setting, None)?)),
         };
-        Ok(Self { send: tcp.send.clone().unwrap_or_default(), expect, tls })
+        Ok(Self { talk, tls })
+    }
+}
+
+impl Talk {
+    /// Does anything that the server says matter?
+    fn listens(&self) -> bool {
+        match self {
+            Self::Once { expect, .. } => expect.is_some(),
+            Self::Dialogue(steps) => steps.iter().any(|step| step.expect.is_some()),
+        }
+    }
+
+    /// Is the last thing something that we say?
+    fn ends_with_sending(&self) -> bool {
+        match self {
+            Self::Once { send, expect } => expect.is_none() && !send.is_empty(),
+            Self::Dialogue(steps) => steps.last().is_some_and(|step| !step.send.is_empty()),
+        }
     }
 }
 
@@ -53,9 +78,9 @@ pub(super) async fn probe(
     deadline: &mut Deadline<'_>,
 ) -> Result<String, Trouble> {
     // Nobody waits for an answer: a reset could take the bytes away before they are read.
-    let only_sends = plan.expect.is_none() && !plan.send.is_empty();
-    let close = if only_sends { Close::Orderly } else { Close::Reset };
-    let nagle = if plan.tls.is_some() { Nagle::Off } else { Nagle::On };
+    let close = if plan.talk.ends_with_sending() { Close::Orderly } else { Close::Reset };
+    let several = matches!(plan.talk, Talk::Dialogue(_));
+    let nagle = if plan.tls.is_some() || several { Nagle::Off } else { Nagle::On };
     let Connected { stream, reset } = socket::connect(target, close, nagle, deadline).await?;
     let mut detail = String::from("connected");
     let mut broken = None;
@@ -72,112 +97,60 @@ pub(super) async fn probe(
         None => {
             match reset {
                 // What the server sent before it closed may be what is expected.
-                Some(error) if plan.expect.is_some() => broken = Some(error),
+                Some(error) if plan.talk.listens() => broken = Some(error),
                 Some(error) => return Err(Trouble::io(Phase::Connect, "", &error)),
                 None => {}
             }
             Wire::Plain(stream)
         }
     };
-    let mut exchange = Exchange::new(wire, &plan.send, broken);
-    match &plan.expect {
-        Some(wanted) => {
-            expect(&mut exchange, wanted, deadline).await?;
-            detail.push_str(", reply as expected");
+    match &plan.talk {
+        Talk::Once { send, expect } => {
+            let mut exchange = Exchange::new(wire, send, broken);
+            match expect {
+                Some(wanted) => {
+                    wanted.find(&mut Vec::new(), &mut exchange, deadline).await?;
+                    detail.push_str(", reply as expected");
+                }
+                None => send_all(&mut exchange, deadline).await?,
+            }
         }
-        None => exchange
-            .send(deadline)
-            .await
-            .map_err(|end| end.into_trouble(Phase::Request, "connection closed", deadline))?,
+        Talk::Dialogue(steps) => {
+            dialogue(&mut Exchange::new(wire, &[], broken), steps, deadline).await?;
+            detail.push_str(", dialogue as expected");
+        }
     }
     Ok(detail)
 }
 
-async fn expect(
-    exchange: &mut Exchange<'_>,
-    wanted: &Wanted,
+async fn dialogue<'p>(
+    exchange: &mut Exchange<'p>,
+    steps: &'p [Step],
     deadline: &mut Deadline<'_>,
 ) -> Result<(), Trouble> {
-    let mut search = Search { wanted, reply: Vec::new(), effort: 0 };
-    loop {
-        match exchange.receive(deadline, |bytes| search.take(bytes)).await {
-            Ok(Progress::Found) => return Ok(()),
-            Ok(Progress::Searching) => {}
-            Ok(Progress::Full) => {
-                return Err(Trouble::failure(
-                    Phase::Reply,
-                    format!("{}, and {REPLY_LIMIT} bytes were read", search.missing()),
-                ));
-            }
-            Err(_) if search.found_at_last() => return Ok(()),
-            Err(end) => return Err(search.ended(end, exchange.phase(), deadline)),
+    let mut reply = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        let in_step = |trouble: Trouble| trouble.within(&format!("step {} of {}", i + 1, steps.len()));
+        if let Some(wanted) = &step.expect {
+            wanted.find(&mut reply, exchange, deadline).await.map_err(in_step)?;
         }
+        if !step.send.is_empty() {
+            // The server may have answered before it had read everything.
+            send_all(exchange, deadline).await.map_err(in_step)?;
+            exchange.say(&step.send);
+        }
+    }
+    match steps.last() {
+        Some(last) if !last.send.is_empty() => match send_all(exchange, deadline).await {
+            // All that was asked for has come: a server that closes at once is not at fault.
+            Err(Trouble::Failure(_)) if steps.iter().any(|step| step.expect.is_some()) => Ok(()),
+            sent => sent,
+        },
+        _ => Ok(()),
     }
 }
 
-struct Search<'p> {
-    wanted: &'p Wanted,
-    reply: Vec<u8>,
-    effort: usize,
-}
-
-enum Progress {
-    Searching,
-    Found,
-    Full,
-}
-
-impl Search<'_> {
-    fn take(&mut self, bytes: &[u8]) -> Progress {
-        let known = self.reply.len();
-        let room = REPLY_LIMIT - known;
-        self.reply.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        let full = self.reply.len() == REPLY_LIMIT;
-        let found = match self.wanted {
-            Wanted::Bytes(finder) => {
-                let from = known.saturating_sub(finder.needle().len().saturating_sub(1));
-                self.reply.get(from..).is_some_and(|rest| finder.find(rest).is_some())
-            }
-            Wanted::Pattern(pattern) => {
-                self.effort = self.effort.saturating_add(self.reply.len());
-                (full || self.effort <= SEARCH_LIMIT) && pattern.is_match(&self.reply)
-            }
-        };
-        match (found, full) {
-            (true, _) => Progress::Found,
-            (false, true) => Progress::Full,
-            (false, false) => Progress::Searching,
-        }
-    }
-
-    /// The search that a drip of bytes had put off.
-    fn found_at_last(&self) -> bool {
-        match self.wanted {
-            Wanted::Bytes(_) => false,
-            Wanted::Pattern(pattern) => self.effort > SEARCH_LIMIT && pattern.is_match(&self.reply),
-        }
-    }
-
-    fn missing(&self) -> String {
-        match self.wanted {
-            Wanted::Bytes(finder) => format!("the reply does not contain {}", quoted(finder.needle())),
-            Wanted::Pattern(pattern) => {
-                format!("the reply does not match {}", quoted(pattern.as_str().as_bytes()))
-            }
-        }
-    }
-
-    fn ended(&self, end: End, phase: Phase, deadline: &Deadline<'_>) -> Trouble {
-        if self.reply.is_empty() {
-            return end.into_trouble(phase, "connection closed without a reply", deadline);
-        }
-        let missing = self.missing();
-        let read = format!("(read {} bytes: {})", self.reply.len(), quoted(&self.reply));
-        match end {
-            End::Closed => Trouble::failure(phase, format!("{missing} {read}")),
-            End::Broken(_) | End::TimedOut => {
-                end.into_trouble(phase, "", deadline).with(&format!("; {missing} {read}"))
-            }
-        }
-    }
+async fn send_all(exchange: &mut Exchange<'_>, deadline: &mut Deadline<'_>) -> Result<(), Trouble> {
+    let sent = exchange.send(deadline).await;
+    sent.map_err(|end| end.into_trouble(Phase::Request, "connection closed", deadline))
 }

@@ -28,8 +28,14 @@ fn pem_for(path: &Path) -> Vec<u8> {
 
 fn shipped() -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("config/lvsd.toml")];
-    let examples = std::fs::read_dir("config/examples").unwrap();
-    files.extend(examples.map(|entry| entry.unwrap().path()));
+    files.extend(toml_files("config/examples"));
+    files
+}
+
+fn toml_files(directory: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
     files.sort();
     files
 }
@@ -43,6 +49,38 @@ fn what_is_shipped_is_good() {
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
         assert!(!loaded.config.virtual_servers.is_empty(), "{}", file.display());
     }
+}
+
+/// Checks to be included: all of them at once, which shows that their names differ, each of them in use.
+#[test]
+fn the_ready_made_checks_are_good() {
+    let files = toml_files("config/examples/checks");
+    assert!(files.len() >= 10, "{files:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let mut names = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let what = text
+            .lines()
+            .find_map(|line| line.strip_prefix("# Tried with ").or(line.split(" Tried with ").nth(1)));
+        assert!(
+            what.is_some_and(|what| what.starts_with("Debian")),
+            "{}: with what was it tried?",
+            file.display()
+        );
+        std::fs::write(dir.path().join(file.file_name().unwrap()), &text).unwrap();
+        names.extend(
+            text.lines()
+                .filter_map(|line| line.strip_prefix("[check.")?.strip_suffix(']').map(str::to_owned)),
+        );
+    }
+    let mut text = "include = [\"*.toml\"]\n[[virtual_server]]\naddress = \"192.0.2.10:80\"\n".to_owned();
+    text += &format!("check = {names:?}\n[[virtual_server.real_server]]\naddress = \"198.51.100.11:80\"\n");
+    let main = dir.path().join("lvsd.toml");
+    std::fs::write(&main, text).unwrap();
+    let loaded = load(&Sources::read(&main).unwrap()).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    assert_eq!(loaded.config.virtual_servers[0].real_servers[0].checks.len(), names.len());
 }
 
 /// What `config/lvsd.toml` shows behind `# ` is what lvsd does without it.

@@ -99,7 +99,7 @@ mod tests {
             with(&|p| p.kind = tcp(Tcp { expect: Some(Expect::Bytes(b"x".to_vec())), ..Tcp::default() })),
             with(&|p| {
                 let (send, expect) = (Some(b"x".to_vec()), Some(Expect::Bytes(Vec::new())));
-                p.kind = tcp(Tcp { send, expect, tls: None });
+                p.kind = tcp(Tcp { send, expect, ..Tcp::default() });
             }),
         ];
         let identities: std::collections::BTreeSet<Identity> = variants.iter().map(Identity::of).collect();

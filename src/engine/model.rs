@@ -349,6 +349,13 @@ pub enum OnLocalError {
 pub enum CheckKind {
     Tcp(Tcp),
     Http(Http),
+    Dns(Dns),
+    Smtp(Smtp),
+    Udp(Udp),
+    Ping(Ping),
+    Script(Script),
+    File(TrackedFile),
+    Grpc(Grpc),
 }
 
 impl CheckKind {
@@ -357,13 +364,38 @@ impl CheckKind {
         match self {
             Self::Tcp(_) => "tcp",
             Self::Http(_) => "http",
+            Self::Dns(_) => "dns",
+            Self::Smtp(_) => "smtp",
+            Self::Udp(_) => "udp",
+            Self::Ping(_) => "ping",
+            Self::Script(_) => "script",
+            Self::File(_) => "file",
+            Self::Grpc(_) => "grpc",
         }
     }
 
     /// Can its results change its server's weight?
     pub const fn moves_weight(&self) -> bool {
         match self {
-            Self::Tcp(_) | Self::Http(_) => false,
+            Self::Script(script) => script.dynamic_weight,
+            Self::File(file) => file.weight != 0,
+            Self::Tcp(_)
+            | Self::Http(_)
+            | Self::Dns(_)
+            | Self::Smtp(_)
+            | Self::Udp(_)
+            | Self::Ping(_)
+            | Self::Grpc(_) => false,
+        }
+    }
+
+    /// Does its target need a port?
+    pub const fn needs_port(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::Http(_) | Self::Dns(_) | Self::Smtp(_) | Self::Udp(_) | Self::Grpc(_) => {
+                true
+            }
+            Self::Ping(_) | Self::Script(_) | Self::File(_) => false,
         }
     }
 }
@@ -372,6 +404,97 @@ impl CheckKind {
 pub struct Tcp {
     pub send: Option<Vec<u8>>,
     pub expect: Option<Expect>,
+    /// Greeting and reply, in order; used instead of `send` and `expect`.
+    pub dialogue: Vec<Exchange>,
+    pub tls: Option<Tls>,
+}
+
+/// One step of a dialogue: what must come, then what is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Exchange {
+    pub expect: Option<Expect>,
+    pub send: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dns {
+    /// Lower case, with its final dot; `.` is the root.
+    pub name: String,
+    /// A type's number, RFC 1035 section 3.2.2 and later.
+    pub record_type: u16,
+    /// Response codes that are good, RFC 1035 section 4.1.1.
+    pub rcodes: Vec<u8>,
+    /// Each of these must be among the answers, as text: an address, a name, or a text.
+    pub expect: Vec<String>,
+    pub transport: DnsTransport,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DnsTransport {
+    Udp,
+    Tcp,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Smtp {
+    /// The name in EHLO and HELO; unset: our own address as a literal, RFC 5321 section 4.1.3.
+    pub helo: Option<String>,
+    pub tls: Option<SmtpTls>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SmtpTls {
+    /// From the first byte on.
+    Implicit(Tls),
+    StartTls(Tls),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Udp {
+    pub payload: Vec<u8>,
+    pub reply: Option<ReplyPattern>,
+    /// Silence is a failure. Implied by `reply` and the lengths.
+    pub require_reply: bool,
+    pub min_reply: Option<u16>,
+    pub max_reply: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ReplyPattern {
+    Regex(Pattern),
+    /// The reply begins with these half bytes; `None` fits any.
+    Nibbles(Vec<Option<u8>>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ping {
+    /// Bytes of data in the echo request.
+    pub size: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Script {
+    pub argv: Argv,
+    /// Runs as this user, with its groups; unset: as the daemon.
+    pub user: Option<String>,
+    /// Exit status 2 to 255 sets the weight to status − 2.
+    pub dynamic_weight: bool,
+}
+
+/// A file with a number in it that moves the weight.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TrackedFile {
+    pub path: PathBuf,
+    /// The number times this is added to the server's weight; 0: any other number is a fault.
+    pub weight: i32,
+    /// The sign of the number is turned; with weight 0: 0 is the fault.
+    pub reverse: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Grpc {
+    /// As in `grpc.health.v1`; empty: the server as a whole.
+    pub service: String,
     pub tls: Option<Tls>,
 }
 

@@ -263,8 +263,7 @@ impl VirtualServer {
                 },
                 kind: Arc::new(CheckKind::Tcp(Tcp {
                     send: check.tcp.send.as_ref().map(|s| s.clone().into_bytes()),
-                    expect: None,
-                    tls: None,
+                    ..Tcp::default()
                 })),
             },
             timing: Timing {

@@ -203,7 +203,7 @@ impl CheckSpec {
                     bind_if: None,
                     fwmark: None,
                 },
-                kind: Arc::new(CheckKind::Tcp(Tcp { send, expect: None, tls: None })),
+                kind: Arc::new(CheckKind::Tcp(Tcp { send, ..Tcp::default() })),
             },
             timing: timing(self.timing),
             alpha: self.alpha,

@@ -1,8 +1,11 @@
 //! The probes against real sockets on loopback: small servers that behave well and badly.
 
+mod dialogue;
+mod grpc;
 mod http;
 mod http_endings;
 mod pki;
+mod smtp;
 mod socket;
 mod tcp;
 mod tls;

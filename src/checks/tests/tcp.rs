@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::model::{Expect, Pattern};
 
 fn expect(send: Option<&str>, expect: Expect) -> Tcp {
-    Tcp { send: send.map(|text| text.as_bytes().to_vec()), expect: Some(expect), tls: None }
+    Tcp { send: send.map(|text| text.as_bytes().to_vec()), expect: Some(expect), ..Tcp::default() }
 }
 
 fn bytes(text: &str) -> Expect {

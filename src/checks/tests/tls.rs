@@ -240,6 +240,7 @@ async fn send_and_expect_go_through_tls() {
         send: Some(b"ping\n".to_vec()),
         expect: Some(Expect::Bytes(expect.as_bytes().to_vec())),
         tls: Some(pki.tls()),
+        ..Tcp::default()
     };
     let outcome = check_tcp(address, echo("ping"), PATIENT).await;
     assert_up(&outcome, "connected, TLS 1.3, reply as expected");

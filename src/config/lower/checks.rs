@@ -102,7 +102,18 @@ fn with_host(
             });
             Arc::clone(filled)
         }
-        (CheckKind::Http(_) | CheckKind::Tcp(_), _) => Arc::clone(kind),
+        (
+            CheckKind::Http(_)
+            | CheckKind::Tcp(_)
+            | CheckKind::Dns(_)
+            | CheckKind::Smtp(_)
+            | CheckKind::Udp(_)
+            | CheckKind::Ping(_)
+            | CheckKind::Script(_)
+            | CheckKind::File(_)
+            | CheckKind::Grpc(_),
+            _,
+        ) => Arc::clone(kind),
     }
 }
 
@@ -110,10 +121,7 @@ fn with_host(
 fn port(cx: &mut Context<'_>, server: &Server<'_>, common: &CommonOptions, kind: &CheckKind) -> Option<u16> {
     let id = server.id.value;
     let port = common.connect_port.clone().sound()?.or(id.port).or(server.outer.services.first_port);
-    let needs_port = match kind {
-        CheckKind::Tcp(_) | CheckKind::Http(_) => true,
-    };
-    if !needs_port {
+    if !kind.needs_port() {
         return Some(0);
     }
     if port.is_none() && server.outer.services.complete {

@@ -102,9 +102,10 @@ impl<'r> Lowering<'r> {
         });
     }
 
+    /// Of the main file only: included ones may be a stock to choose from.
     fn warn_unused_checks(&self, cx: &mut Context<'_>) {
         for (name, check) in self.checks {
-            if !self.used_checks.contains(name) {
+            if check.place.file == 0 && !self.used_checks.contains(name) {
                 let finding = Finding::warning(check.place, format!("the check {} is not used", quote(name)));
                 cx.push(
                     finding.remedy(format!("write check = {} where it belongs, or remove it", quote(name))),

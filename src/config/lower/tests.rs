@@ -175,7 +175,7 @@ fn virtual_hosts_are_inherited_by_checks_without_one() {
         .iter()
         .map(|rs| match &*rs.checks[0].probe.kind {
             CheckKind::Http(http) => http.virtualhost.clone(),
-            CheckKind::Tcp(_) => None,
+            _ => None,
         })
         .collect();
     assert_eq!(hosts.iter().flatten().collect::<Vec<_>>(), ["d.example", "r.example", "c.example"]);

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 use super::keys::{Scope, unknown_key};
-use super::{At, CommonOptions, Field, Section, Value, http, only_one, tcp};
+use super::{At, CommonOptions, Field, Section, Value, grpc, http, only_one, smtp, tcp};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
 use crate::config::value;
 use crate::engine::model::CheckKind;
+
+/// For messages.
+const KINDS: &str = "`tcp`, `http`, `smtp` or `grpc`";
 
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Check {
@@ -39,6 +42,8 @@ impl Check {
             match key.name {
                 "tcp" => kinds.push((key.place, value.field(cx, tcp::read))),
                 "http" => kinds.push((key.place, value.field(cx, http::read))),
+                "smtp" => kinds.push((key.place, value.field(cx, smtp::read))),
+                "grpc" => kinds.push((key.place, value.field(cx, grpc::read))),
                 "fwmark" => fwmark = value.field(cx, value::count),
                 _ if common.read_key(cx, key, value) => {}
                 _ => {
@@ -49,7 +54,7 @@ impl Check {
         }
         let kind = match kinds.is_empty() && unsupported {
             true => None,
-            false => only_one(cx, section.place, "`tcp` or `http`", kinds),
+            false => only_one(cx, section.place, KINDS, kinds),
         };
         Self { common, fwmark, kind: kind.map(|kind| cx.intern(kind)) }
     }

@@ -20,13 +20,16 @@ pub(in crate::config) enum Scope {
     Tcp,
     Expect,
     Http,
+    Smtp,
+    Grpc,
+    Dialogue,
     Url,
     Body,
     Tls,
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -40,6 +43,9 @@ impl Scope {
         Self::Tcp,
         Self::Expect,
         Self::Http,
+        Self::Smtp,
+        Self::Grpc,
+        Self::Dialogue,
         Self::Url,
         Self::Body,
         Self::Tls,
@@ -60,6 +66,9 @@ impl Scope {
             Self::Tcp => "`tcp`",
             Self::Expect => "bytes or a pattern",
             Self::Http => "`http`",
+            Self::Smtp => "`smtp`",
+            Self::Grpc => "`grpc`",
+            Self::Dialogue => "`dialogue`",
             Self::Url => "`urls`",
             Self::Body => "`body`",
             Self::Tls => "`tls`",
@@ -78,10 +87,13 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
-            Self::Check => &[&["tcp", "http", "fwmark"], COMMON],
-            Self::Tcp => &[&["send", "expect", "tls"]],
+            Self::Check => &[&["tcp", "http", "smtp", "grpc", "fwmark"], COMMON],
+            Self::Tcp => &[&["send", "expect", "dialogue", "tls"]],
             Self::Expect => &[&["hex", "regex"]],
             Self::Http => &[HTTP],
+            Self::Smtp => &[&["helo", "starttls", "tls"]],
+            Self::Grpc => &[&["service", "tls"]],
+            Self::Dialogue => &[&["expect", "send"]],
             Self::Url => &[&["path", "status", "body", "digest", "virtualhost"]],
             Self::Body => &[&["contains", "regex", "not_regex"]],
             Self::Tls => &[&["verify", "ca", "server_name", "certificate", "key", "min_version", "alpn"]],
@@ -181,12 +193,10 @@ const HTTP: &[&str] = &[
 const NOT_YET: &[(Scope, &str)] = &[
     (Scope::Daemon, "notify"),
     (Scope::Check, "dns"),
-    (Scope::Check, "smtp"),
     (Scope::Check, "udp"),
     (Scope::Check, "ping"),
     (Scope::Check, "script"),
     (Scope::Check, "file"),
-    (Scope::Check, "grpc"),
 ];
 
 /// keepalived's words for the same things.
@@ -208,6 +218,7 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("url", "urls"),
     ("check_interval", "delay_loop"),
     ("interval", "delay_loop"),
+    ("helo_name", "helo"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

@@ -7,9 +7,11 @@ mod check;
 mod common;
 mod daemon;
 mod forwarding;
+mod grpc;
 mod headers;
 mod http;
 mod keys;
+mod smtp;
 mod tcp;
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,71 @@
-//! `tcp = { … }`, and texts that can be bytes or patterns.
+//! `tcp = { … }` with its dialogues, and texts that can be bytes or patterns.
 
 use toml::de::DeValue;
 
 use super::keys::{Scope, unknown_key};
 use super::{Field, Value, only_one, tls};
 use crate::config::context::Context;
+use crate::config::diagnostics::Finding;
 use crate::config::text::{Wrong, quote};
 use crate::config::value;
-use crate::engine::model::{CheckKind, Expect, Pattern, Tcp};
+use crate::engine::model::{CheckKind, Exchange, Expect, Pattern, Tcp};
 
 pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> {
     let section = value::table(cx, value, "write tcp = {}")?;
     let (mut send, mut wanted, mut tls) = (Field::Unset, Field::Unset, Field::Unset);
+    let mut dialogue = Field::Unset;
+    let mut single = None;
     for (key, value) in section.entries() {
         match key.name {
-            "send" => send = value.field(cx, bytes),
-            "expect" => wanted = value.field(cx, expect),
+            "send" => {
+                send = value.field(cx, bytes);
+                single = Some(key);
+            }
+            "expect" => {
+                wanted = value.field(cx, expect);
+                single = Some(key);
+            }
+            "dialogue" => dialogue = value.field(cx, steps),
             "tls" => tls = value.field(cx, tls::read),
             _ => unknown_key(cx, Scope::Tcp, key),
         }
     }
-    Some(CheckKind::Tcp(Tcp { send: send.sound()?, expect: wanted.sound()?, tls: tls.sound()? }))
+    if let (Some(single), true) = (single, dialogue.is_written()) {
+        let message = format!("`{}` cannot stand beside `dialogue`", single.name);
+        cx.push(Finding::error(single.place, message).remedy("make it a step of the dialogue"));
+        return None;
+    }
+    let dialogue = dialogue.sound()?.unwrap_or_default();
+    Some(CheckKind::Tcp(Tcp { send: send.sound()?, expect: wanted.sound()?, dialogue, tls: tls.sound()? }))
+}
+
+/// `[{ expect, send }, …]`
+fn steps(cx: &mut Context<'_>, value: Value<'_>) -> Option<Vec<Exchange>> {
+    let steps = value::list(cx, value, step)?;
+    if steps.is_empty() {
+        let why = Wrong::new("has no step");
+        return value::wrong(cx, value, why.remedy("write [{ expect = \"…\", send = \"…\" }], or remove it"));
+    }
+    Some(steps.into_iter().map(|step| step.value).collect())
+}
+
+fn step(cx: &mut Context<'_>, value: Value<'_>) -> Option<Exchange> {
+    const REMEDY: &str = "write { expect = \"…\", send = \"…\" }, or one of them";
+    let section = value::table(cx, value, REMEDY)?;
+    let (mut wanted, mut send) = (Field::Unset, Field::Unset);
+    for (key, value) in section.entries() {
+        match key.name {
+            "expect" => wanted = value.field(cx, expect),
+            "send" => send = value.field(cx, bytes),
+            _ => unknown_key(cx, Scope::Dialogue, key),
+        }
+    }
+    if wanted.is_unset() && send.is_unset() {
+        let finding = Finding::error(value.place, "a step of `dialogue` has neither `expect` nor `send`");
+        cx.push_missing(finding.remedy(REMEDY));
+        return None;
+    }
+    Some(Exchange { expect: wanted.sound()?, send: send.sound()? })
 }
 
 /// A string, or `{ hex = "…" }`.

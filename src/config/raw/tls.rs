@@ -13,6 +13,18 @@ use crate::config::text::{Wrong, quote};
 use crate::config::value;
 use crate::engine::model::{ClientCertificate, Tls, TlsVersion};
 
+/// `tls = {}`
+pub(super) fn verified() -> Tls {
+    Tls {
+        verify: true,
+        ca: None,
+        server_name: None,
+        client: None,
+        min_version: TlsVersion::Tls12,
+        alpn: Vec::new(),
+    }
+}
+
 pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<Tls> {
     let section = value::table(cx, value, "write tls = {}")?;
     let (mut verify, mut ca, mut server_name) = (Field::Unset, Field::Unset, Field::Unset);
