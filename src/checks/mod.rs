@@ -4,14 +4,20 @@
 //! but [`Prepared`], never retries, never decides whether a server is up: that is the engine's.
 
 mod connection;
+mod datagram;
 mod deadline;
+mod dns;
 mod fault;
 mod guard;
 mod http;
+mod icmp;
+mod icmp_budget;
+mod ping;
 mod prepare;
 mod socket;
 mod tcp;
 mod tls;
+mod udp;
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -36,6 +42,9 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
     let result = match prepared.plan() {
         Plan::Tcp(plan) => tcp::probe(target, plan, &mut deadline).await,
         Plan::Http(plan) => http::probe(target, plan, &mut deadline).await,
+        Plan::Dns(plan) => Box::pin(dns::probe(target, plan, &mut deadline)).await,
+        Plan::Udp(plan) => Box::pin(udp::probe(target, plan, &mut deadline)).await,
+        Plan::Ping(plan) => Box::pin(ping::probe(target, plan, &mut deadline)).await,
     };
     let verdict = match result {
         Ok(detail) => Verdict::Success { detail, weight: WeightChange::None },

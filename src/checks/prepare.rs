@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{http, tcp, tls};
+use super::{dns, http, ping, tcp, tls, udp};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
@@ -20,6 +20,8 @@ pub enum PrepareError {
     Tls(#[from] tls::TlsError),
     #[error("use \"{name}\" as the name of the server in TLS: it is neither a host name nor an address")]
     Name { name: String },
+    #[error("use \"{name}\" as a name in DNS: {why}")]
+    DnsName { name: String, why: String },
     #[error("compile the pattern \"{pattern}\": {why}")]
     Pattern { pattern: String, why: regex::Error },
 }
@@ -33,6 +35,9 @@ pub struct Prepared {
 pub(super) enum Plan {
     Tcp(tcp::Plan),
     Http(http::Plan),
+    Dns(dns::Plan),
+    Udp(udp::Plan),
+    Ping(ping::Plan),
 }
 
 impl Prepared {
@@ -46,6 +51,9 @@ impl fmt::Debug for Prepared {
         f.write_str(match &self.plan {
             Plan::Tcp(_) => "Prepared(tcp)",
             Plan::Http(_) => "Prepared(http)",
+            Plan::Dns(_) => "Prepared(dns)",
+            Plan::Udp(_) => "Prepared(udp)",
+            Plan::Ping(_) => "Prepared(ping)",
         })
     }
 }
@@ -78,13 +86,10 @@ impl Preparer {
         let plan = match kind.as_ref() {
             CheckKind::Tcp(tcp) => Plan::Tcp(tcp::Plan::new(tcp, &mut state.input)?),
             CheckKind::Http(http) => Plan::Http(http::Plan::new(http, &mut state.input)?),
-            CheckKind::Dns(_)
-            | CheckKind::Smtp(_)
-            | CheckKind::Udp(_)
-            | CheckKind::Ping(_)
-            | CheckKind::Script(_)
-            | CheckKind::File(_)
-            | CheckKind::Grpc(_) => {
+            CheckKind::Dns(dns) => Plan::Dns(dns::Plan::new(dns)?),
+            CheckKind::Udp(udp) => Plan::Udp(udp::Plan::new(udp)?),
+            CheckKind::Ping(ping) => Plan::Ping(ping::Plan::new(ping)),
+            CheckKind::Smtp(_) | CheckKind::Script(_) | CheckKind::File(_) | CheckKind::Grpc(_) => {
                 return Err(PrepareError::NotYet);
             }
         };

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 use super::keys::{Scope, unknown_key};
-use super::{At, CommonOptions, Field, Section, Value, http, only_one, tcp};
+use super::{At, CommonOptions, Field, Section, Value, dns, http, only_one, ping, tcp, udp};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
+use crate::config::text::one_of;
 use crate::config::value;
 use crate::engine::model::CheckKind;
+
+/// The keys that say what is checked, as messages write them.
+const KINDS: [&str; 5] = ["`tcp`", "`http`", "`dns`", "`udp`", "`ping`"];
 
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Check {
@@ -39,6 +43,9 @@ impl Check {
             match key.name {
                 "tcp" => kinds.push((key.place, value.field(cx, tcp::read))),
                 "http" => kinds.push((key.place, value.field(cx, http::read))),
+                "dns" => kinds.push((key.place, value.field(cx, dns::read))),
+                "udp" => kinds.push((key.place, value.field(cx, udp::read))),
+                "ping" => kinds.push((key.place, value.field(cx, ping::read))),
                 "fwmark" => fwmark = value.field(cx, value::count),
                 _ if common.read_key(cx, key, value) => {}
                 _ => {
@@ -49,7 +56,7 @@ impl Check {
         }
         let kind = match kinds.is_empty() && unsupported {
             true => None,
-            false => only_one(cx, section.place, "`tcp` or `http`", kinds),
+            false => only_one(cx, section.place, &one_of(KINDS), kinds),
         };
         Self { common, fwmark, kind: kind.map(|kind| cx.intern(kind)) }
     }

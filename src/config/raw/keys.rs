@@ -23,10 +23,13 @@ pub(in crate::config) enum Scope {
     Url,
     Body,
     Tls,
+    Dns,
+    Udp,
+    Ping,
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -43,6 +46,9 @@ impl Scope {
         Self::Url,
         Self::Body,
         Self::Tls,
+        Self::Dns,
+        Self::Udp,
+        Self::Ping,
     ];
 
     const fn title(self) -> &'static str {
@@ -63,6 +69,9 @@ impl Scope {
             Self::Url => "`urls`",
             Self::Body => "`body`",
             Self::Tls => "`tls`",
+            Self::Dns => "`dns`",
+            Self::Udp => "`udp`",
+            Self::Ping => "`ping`",
         }
     }
 
@@ -78,13 +87,16 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
-            Self::Check => &[&["tcp", "http", "fwmark"], COMMON],
+            Self::Check => &[&["tcp", "http", "dns", "udp", "ping", "fwmark"], COMMON],
             Self::Tcp => &[&["send", "expect", "tls"]],
             Self::Expect => &[&["hex", "regex"]],
             Self::Http => &[HTTP],
             Self::Url => &[&["path", "status", "body", "digest", "virtualhost"]],
             Self::Body => &[&["contains", "regex", "not_regex"]],
             Self::Tls => &[&["verify", "ca", "server_name", "certificate", "key", "min_version", "alpn"]],
+            Self::Dns => &[&["name", "type", "rcode", "expect", "transport"]],
+            Self::Udp => &[&["payload", "reply", "require_reply", "min_reply", "max_reply"]],
+            Self::Ping => &[&["size"]],
         }
     }
 
@@ -180,10 +192,7 @@ const HTTP: &[&str] = &[
 /// of its table and taking it off this list.
 const NOT_YET: &[(Scope, &str)] = &[
     (Scope::Daemon, "notify"),
-    (Scope::Check, "dns"),
     (Scope::Check, "smtp"),
-    (Scope::Check, "udp"),
-    (Scope::Check, "ping"),
     (Scope::Check, "script"),
     (Scope::Check, "file"),
     (Scope::Check, "grpc"),
@@ -206,6 +215,8 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("status_code", "status"),
     ("sni_name", "server_name"),
     ("url", "urls"),
+    ("min_reply_length", "min_reply"),
+    ("max_reply_length", "max_reply"),
 ];
 
 /// Reports a key that its table does not have.

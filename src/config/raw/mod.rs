@@ -6,14 +6,17 @@
 mod check;
 mod common;
 mod daemon;
+mod dns;
 mod forwarding;
 mod headers;
 mod http;
 mod keys;
+mod ping;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod udp;
 mod virtual_server;
 
 use std::collections::BTreeMap;
