@@ -148,10 +148,10 @@ impl Echo {
     }
 
     fn data(&self) -> impl Iterator<Item = u8> {
-        let start = self.sequence.to_be_bytes();
+        let [even, odd] = self.sequence.to_be_bytes();
         (0..self.size).map(move |at| {
             let [_, low] = at.to_be_bytes();
-            low ^ start[usize::from(at % 2 == 1)]
+            low ^ if at % 2 == 0 { even } else { odd }
         })
     }
 
