@@ -1,6 +1,6 @@
-//! The probes against servers that others wrote: `openssl s_server` and nginx.
+//! The probes against servers that others wrote: `openssl s_server`, nginx and unbound.
 //!
-//! Both programs must be installed (Debian: openssl, nginx-light); a test that cannot start its
+//! All three must be installed (Debian: openssl, nginx-light, unbound); a test that cannot start its
 //! server fails.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
@@ -9,6 +9,8 @@
 mod nginx;
 #[path = "checks/openssl.rs"]
 mod openssl;
+#[path = "checks/unbound.rs"]
+mod unbound;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
