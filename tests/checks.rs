@@ -20,6 +20,8 @@ mod grpc;
 mod nginx;
 #[path = "checks/openssl.rs"]
 mod openssl;
+#[path = "checks/unbound.rs"]
+mod unbound;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;

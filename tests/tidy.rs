@@ -31,7 +31,7 @@ const DOORS: [(&str, &str, &[&str]); 1] = [("ipvs", "engine", &["model", "table"
 const LINES: usize = 420;
 /// Files with more lines than that, how many they may have, and why they are one subject.
 const LONGER: [(&str, usize, &str); 2] = [
-    ("src/engine/model.rs", 760, "one list of types, read from top to bottom"),
+    ("src/engine/model.rs", 800, "one list of types, read from top to bottom"),
     ("tests/engine/model.rs", 560, "one reference model, to be compared with the engine as a whole"),
 ];
 /// The only places where `unsafe` may stand, and why.

@@ -4,17 +4,23 @@
 //! but [`Prepared`], never retries, never decides whether a server is up: that is the engine's.
 
 mod connection;
+mod datagram;
 mod deadline;
+mod dns;
 mod expect;
 mod fault;
 mod grpc;
 mod guard;
 mod http;
+mod icmp;
+mod icmp_budget;
+mod ping;
 mod prepare;
 mod smtp;
 mod socket;
 mod tcp;
 mod tls;
+mod udp;
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -42,6 +48,9 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
         // On the heap, as they are larger than what most runs need.
         Plan::Smtp(plan) => Box::pin(smtp::probe(target, plan, &mut deadline)).await,
         Plan::Grpc(plan) => Box::pin(grpc::probe(target, plan, &mut deadline)).await,
+        Plan::Dns(plan) => Box::pin(dns::probe(target, plan, &mut deadline)).await,
+        Plan::Udp(plan) => Box::pin(udp::probe(target, plan, &mut deadline)).await,
+        Plan::Ping(plan) => Box::pin(ping::probe(target, plan, &mut deadline)).await,
     };
     let verdict = match result {
         Ok(detail) => Verdict::Success { detail, weight: WeightChange::None },

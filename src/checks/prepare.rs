@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{grpc, http, smtp, tcp, tls};
+use super::{dns, grpc, http, ping, smtp, tcp, tls, udp};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
@@ -20,6 +20,8 @@ pub enum PrepareError {
     Tls(#[from] tls::TlsError),
     #[error("use \"{name}\" as the name of the server in TLS: it is neither a host name nor an address")]
     Name { name: String },
+    #[error("use \"{name}\" as a name in DNS: {why}")]
+    DnsName { name: String, why: String },
     #[error("compile the pattern \"{pattern}\": {why}")]
     Pattern { pattern: String, why: regex::Error },
 }
@@ -35,6 +37,9 @@ pub(super) enum Plan {
     Http(http::Plan),
     Smtp(smtp::Plan),
     Grpc(grpc::Plan),
+    Dns(dns::Plan),
+    Udp(udp::Plan),
+    Ping(ping::Plan),
 }
 
 impl Prepared {
@@ -50,6 +55,9 @@ impl fmt::Debug for Prepared {
             Plan::Http(_) => "Prepared(http)",
             Plan::Smtp(_) => "Prepared(smtp)",
             Plan::Grpc(_) => "Prepared(grpc)",
+            Plan::Dns(_) => "Prepared(dns)",
+            Plan::Udp(_) => "Prepared(udp)",
+            Plan::Ping(_) => "Prepared(ping)",
         })
     }
 }
@@ -84,11 +92,10 @@ impl Preparer {
             CheckKind::Http(http) => Plan::Http(http::Plan::new(http, &mut state.input)?),
             CheckKind::Smtp(smtp) => Plan::Smtp(smtp::Plan::new(smtp, &mut state.input)?),
             CheckKind::Grpc(grpc) => Plan::Grpc(grpc::Plan::new(grpc, &mut state.input)?),
-            CheckKind::Dns(_)
-            | CheckKind::Udp(_)
-            | CheckKind::Ping(_)
-            | CheckKind::Script(_)
-            | CheckKind::File(_) => {
+            CheckKind::Dns(dns) => Plan::Dns(dns::Plan::new(dns)?),
+            CheckKind::Udp(udp) => Plan::Udp(udp::Plan::new(udp)?),
+            CheckKind::Ping(ping) => Plan::Ping(ping::Plan::new(ping)),
+            CheckKind::Script(_) | CheckKind::File(_) => {
                 return Err(PrepareError::NotYet);
             }
         };

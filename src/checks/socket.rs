@@ -78,6 +78,13 @@ fn open(target: &Target, close: Close, nagle: Nagle) -> Result<Socket, Trouble> 
     if nagle == Nagle::Off {
         socket.set_tcp_nodelay(true).map_err(|error| failed("set TCP_NODELAY", error))?;
     }
+    dress(&socket, target, target.bind_port)?;
+    Ok(socket)
+}
+
+/// Mark, device, source address and `port` of a socket that is not connected yet.
+pub(super) fn dress(socket: &Socket, target: &Target, port: Option<u16>) -> Result<(), Trouble> {
+    let failed = |doing: &str, error: io::Error| Trouble::io(Phase::Socket, doing, &error);
     if let Some(mark) = target.fwmark {
         socket.set_mark(mark).map_err(|error| failed(&format!("set SO_MARK to {mark}"), error))?;
     }
@@ -86,19 +93,19 @@ fn open(target: &Target, close: Close, nagle: Nagle) -> Result<Socket, Trouble> 
             .bind_device(Some(device.as_bytes()))
             .map_err(|error| failed(&format!("bind to interface {device}"), error))?;
     }
-    if target.bind_ip.is_some() || target.bind_port.is_some() {
-        bind(&socket, target)?;
+    if target.bind_ip.is_some() || port.is_some() {
+        bind(socket, target, port)?;
     }
-    Ok(socket)
+    Ok(())
 }
 
-fn bind(socket: &Socket, target: &Target) -> Result<(), Trouble> {
+fn bind(socket: &Socket, target: &Target, port: Option<u16>) -> Result<(), Trouble> {
     let any = match target.address {
         IpAddr::V4(_) => IpAddr::from([0_u8; 4]),
         IpAddr::V6(_) => IpAddr::from([0_u8; 16]),
     };
-    let source = SocketAddr::new(target.bind_ip.unwrap_or(any), target.bind_port.unwrap_or(0));
-    let bound = match target.bind_port {
+    let source = SocketAddr::new(target.bind_ip.unwrap_or(any), port.unwrap_or(0));
+    let bound = match port {
         Some(_) => socket.set_reuse_address(true),
         // Leaves the choice of the port to connect(2), which knows the peer: a port is then
         // taken per peer, not for the whole source address.
@@ -106,7 +113,7 @@ fn bind(socket: &Socket, target: &Target) -> Result<(), Trouble> {
     }
     .and_then(|()| socket.bind(&source.into()));
     bound.map_err(|error| {
-        let doing = match target.bind_port {
+        let doing = match port {
             Some(_) => format!("bind to {source}"),
             None => format!("bind to {}", source.ip()),
         };
@@ -124,6 +131,6 @@ fn begin(socket: Socket, target: &Target) -> io::Result<TcpStream> {
     TcpStream::from_std(socket.into())
 }
 
-fn address(target: &Target) -> SocketAddr {
+pub(super) fn address(target: &Target) -> SocketAddr {
     SocketAddr::new(target.address, target.port)
 }

@@ -1,5 +1,6 @@
 //! The probes against real sockets on loopback: small servers that behave well and badly.
 
+mod datagram;
 mod dialogue;
 mod grpc;
 mod http;

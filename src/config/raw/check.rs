@@ -6,14 +6,15 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 use super::keys::{Scope, unknown_key};
-use super::{At, CommonOptions, Field, Section, Value, grpc, http, only_one, smtp, tcp};
+use super::{At, CommonOptions, Field, Section, Value, dns, grpc, http, only_one, ping, smtp, tcp, udp};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
+use crate::config::text::one_of;
 use crate::config::value;
 use crate::engine::model::CheckKind;
 
-/// For messages.
-const KINDS: &str = "`tcp`, `http`, `smtp` or `grpc`";
+/// The keys that say what is checked, as messages write them.
+const KINDS: [&str; 7] = ["`tcp`", "`http`", "`dns`", "`smtp`", "`udp`", "`ping`", "`grpc`"];
 
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Check {
@@ -44,6 +45,9 @@ impl Check {
                 "http" => kinds.push((key.place, value.field(cx, http::read))),
                 "smtp" => kinds.push((key.place, value.field(cx, smtp::read))),
                 "grpc" => kinds.push((key.place, value.field(cx, grpc::read))),
+                "dns" => kinds.push((key.place, value.field(cx, dns::read))),
+                "udp" => kinds.push((key.place, value.field(cx, udp::read))),
+                "ping" => kinds.push((key.place, value.field(cx, ping::read))),
                 "fwmark" => fwmark = value.field(cx, value::count),
                 _ if common.read_key(cx, key, value) => {}
                 _ => {
@@ -54,7 +58,7 @@ impl Check {
         }
         let kind = match kinds.is_empty() && unsupported {
             true => None,
-            false => only_one(cx, section.place, KINDS, kinds),
+            false => only_one(cx, section.place, &one_of(KINDS), kinds),
         };
         Self { common, fwmark, kind: kind.map(|kind| cx.intern(kind)) }
     }

@@ -26,10 +26,13 @@ pub(in crate::config) enum Scope {
     Url,
     Body,
     Tls,
+    Dns,
+    Udp,
+    Ping,
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 19] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -49,6 +52,9 @@ impl Scope {
         Self::Url,
         Self::Body,
         Self::Tls,
+        Self::Dns,
+        Self::Udp,
+        Self::Ping,
     ];
 
     const fn title(self) -> &'static str {
@@ -72,6 +78,9 @@ impl Scope {
             Self::Url => "`urls`",
             Self::Body => "`body`",
             Self::Tls => "`tls`",
+            Self::Dns => "`dns`",
+            Self::Udp => "`udp`",
+            Self::Ping => "`ping`",
         }
     }
 
@@ -87,7 +96,7 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
-            Self::Check => &[&["tcp", "http", "smtp", "grpc", "fwmark"], COMMON],
+            Self::Check => &[&["tcp", "http", "dns", "smtp", "udp", "ping", "grpc", "fwmark"], COMMON],
             Self::Tcp => &[&["send", "expect", "dialogue", "tls"]],
             Self::Expect => &[&["hex", "regex"]],
             Self::Http => &[HTTP],
@@ -97,6 +106,9 @@ impl Scope {
             Self::Url => &[&["path", "status", "body", "digest", "virtualhost"]],
             Self::Body => &[&["contains", "regex", "not_regex"]],
             Self::Tls => &[&["verify", "ca", "server_name", "certificate", "key", "min_version", "alpn"]],
+            Self::Dns => &[&["name", "type", "rcode", "expect", "transport"]],
+            Self::Udp => &[&["payload", "reply", "require_reply", "min_reply", "max_reply"]],
+            Self::Ping => &[&["size"]],
         }
     }
 
@@ -190,14 +202,8 @@ const HTTP: &[&str] = &[
 
 /// Named in the documentation, but not built yet: adding one means adding its arm to the match
 /// of its table and taking it off this list.
-const NOT_YET: &[(Scope, &str)] = &[
-    (Scope::Daemon, "notify"),
-    (Scope::Check, "dns"),
-    (Scope::Check, "udp"),
-    (Scope::Check, "ping"),
-    (Scope::Check, "script"),
-    (Scope::Check, "file"),
-];
+const NOT_YET: &[(Scope, &str)] =
+    &[(Scope::Daemon, "notify"), (Scope::Check, "script"), (Scope::Check, "file")];
 
 /// keepalived's words for the same things.
 const KEEPALIVED: &[(&str, &str)] = &[
@@ -219,6 +225,8 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("check_interval", "delay_loop"),
     ("interval", "delay_loop"),
     ("helo_name", "helo"),
+    ("min_reply_length", "min_reply"),
+    ("max_reply_length", "max_reply"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

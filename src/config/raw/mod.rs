@@ -6,16 +6,19 @@
 mod check;
 mod common;
 mod daemon;
+mod dns;
 mod forwarding;
 mod grpc;
 mod headers;
 mod http;
 mod keys;
+mod ping;
 mod smtp;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod udp;
 mod virtual_server;
 
 use std::collections::BTreeMap;

@@ -25,6 +25,9 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::Dialogue => check(&format!("tcp = {{ dialogue = [{{ {key} = 0 }}] }}")),
         Scope::Url => check(&format!("http = {{ urls = [{{ {key} = 0 }}] }}")),
         Scope::Body => check(&format!("http = {{ body = {{ {key} = 0 }} }}")),
+        Scope::Dns => check(&format!("dns = {{ {key} = 0 }}")),
+        Scope::Udp => check(&format!("udp = {{ {key} = 0 }}")),
+        Scope::Ping => check(&format!("ping = {{ {key} = 0 }}")),
         Scope::Tls => check(&format!("tcp = {{ tls = {{ {key} = 0 }} }}")),
     }
 }
