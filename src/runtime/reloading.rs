@@ -106,7 +106,7 @@ impl Supervisor {
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
         self.announcer.name = super::start::daemon_name(&config);
         self.probes.replace_kinds(kinds);
-        let plan = self.engine.handle_reload(&config, now);
+        let plan = self.engine.handle_reload(&config, &crate::engine::Readings::new(), now);
         log_plan(&plan);
         self.announce_daemon_changes(&before.daemon);
         self.settle_settings();

@@ -26,8 +26,8 @@ use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
 use crate::control::{self, ExitCode, Reply};
-use crate::engine::Engine;
 use crate::engine::model::{Config, Timeouts};
+use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::{Dispatcher, Limits};
@@ -308,7 +308,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         Target::Kernel => read_state(&daemon.state_file, now),
         Target::Memory => State::default(),
     };
-    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, now);
+    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &Readings::new(), now);
     let file = match target {
         Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
         Target::Memory => None,
