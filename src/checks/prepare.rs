@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{http, tcp, tls};
+use super::script::Scripts;
+use super::{file, http, script, tcp, tls};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
@@ -33,6 +34,8 @@ pub struct Prepared {
 pub(super) enum Plan {
     Tcp(tcp::Plan),
     Http(http::Plan),
+    Script(script::Plan),
+    File(file::Plan),
 }
 
 impl Prepared {
@@ -46,6 +49,8 @@ impl fmt::Debug for Prepared {
         f.write_str(match &self.plan {
             Plan::Tcp(_) => "Prepared(tcp)",
             Plan::Http(_) => "Prepared(http)",
+            Plan::Script(_) => "Prepared(script)",
+            Plan::File(_) => "Prepared(file)",
         })
     }
 }
@@ -56,6 +61,7 @@ impl fmt::Debug for Prepared {
 pub struct Preparer {
     // A mutex: called from whatever thread loads the configuration, never across an await.
     state: Mutex<State>,
+    scripts: Scripts,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +75,11 @@ impl Preparer {
         Self::default()
     }
 
+    /// Its scripts are of the same number as those of earlier configurations.
+    pub fn with_scripts(scripts: Scripts) -> Self {
+        Self { scripts, ..Self::default() }
+    }
+
     /// Blocks on reading files the first time that a TLS setting is seen.
     pub fn prepare(&self, kind: &Arc<CheckKind>) -> Result<Arc<Prepared>, PrepareError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,12 +89,12 @@ impl Preparer {
         let plan = match kind.as_ref() {
             CheckKind::Tcp(tcp) => Plan::Tcp(tcp::Plan::new(tcp, &mut state.input)?),
             CheckKind::Http(http) => Plan::Http(http::Plan::new(http, &mut state.input)?),
+            CheckKind::Script(script) => Plan::Script(script::Plan::new(script, &self.scripts)),
+            CheckKind::File(file) => Plan::File(file::Plan::new(file)),
             CheckKind::Dns(_)
             | CheckKind::Smtp(_)
             | CheckKind::Udp(_)
             | CheckKind::Ping(_)
-            | CheckKind::Script(_)
-            | CheckKind::File(_)
             | CheckKind::Grpc(_) => {
                 return Err(PrepareError::NotYet);
             }

@@ -20,6 +20,7 @@ mod lock;
 mod planning;
 mod probes;
 mod readiness;
+mod readings;
 mod recorder;
 mod reloading;
 mod remembered;
@@ -30,5 +31,6 @@ mod state_file;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod watcher;
 
 pub use start::{Target, run};

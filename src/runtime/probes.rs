@@ -9,7 +9,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use crate::checks::{self, Prepared};
+use crate::checks::{self, Prepared, Scripts};
 use crate::engine::ProbeId;
 use crate::engine::model::{Check, CheckKind, Config, Outcome};
 
@@ -22,8 +22,8 @@ pub(super) struct PreparedKinds(HashMap<Arc<CheckKind>, Arc<Prepared>>);
 
 impl PreparedKinds {
     /// Reads certificate files: not for the supervisor's thread.
-    pub(super) fn new(config: &Config) -> Result<Self, checks::PrepareError> {
-        let preparer = checks::Preparer::new();
+    pub(super) fn new(config: &Config, scripts: &Scripts) -> Result<Self, checks::PrepareError> {
+        let preparer = checks::Preparer::with_scripts(scripts.clone());
         let servers = config.virtual_servers.iter().flat_map(|v| &v.real_servers);
         let mut kinds = HashMap::new();
         for check in servers.flat_map(|s| &s.checks) {
@@ -33,6 +33,10 @@ impl PreparedKinds {
             }
         }
         Ok(Self(kinds))
+    }
+
+    pub(super) fn of(&self, kind: &Arc<CheckKind>) -> Option<Arc<Prepared>> {
+        self.0.get(kind).cloned()
     }
 }
 
@@ -60,7 +64,7 @@ impl Probes {
 
     /// Begins one run. Its outcome comes through the channel, whatever happens in it.
     pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>) {
-        let Some(prepared) = self.prepared.0.get(&check.probe.kind).cloned() else {
+        let Some(prepared) = self.prepared.of(&check.probe.kind) else {
             // Every kind of a configuration is prepared before it comes into force.
             tracing::error!(check = check.probe.kind.name(), "check was never prepared");
             return;

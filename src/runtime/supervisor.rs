@@ -16,10 +16,12 @@ use super::kernel::{Report, Settings, Stop, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
+use super::readings;
 use super::recorder::{Held, News, Recorder};
 use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::{Signal, Signals};
+use super::watcher::{Files, Watcher};
 use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
@@ -46,6 +48,7 @@ pub(super) struct Supervisor {
     pub(super) config: Arc<Config>,
     pub(super) engine: Engine,
     pub(super) probes: Probes,
+    pub(super) watcher: Watcher,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
     pub(super) announcer: Announcer,
@@ -69,6 +72,8 @@ pub(super) struct Health {
 pub(super) struct Inputs {
     pub(super) signals: Signals,
     pub(super) outcomes: mpsc::Receiver<(ProbeId, Outcome)>,
+    /// Files of checks that may have changed.
+    pub(super) files: mpsc::Receiver<Files>,
     pub(super) reports: mpsc::Receiver<Report>,
     pub(super) asks: mpsc::Receiver<Ask>,
 }
@@ -104,6 +109,7 @@ impl Progress {
 
 enum Input {
     Outcomes(Vec<(ProbeId, Outcome)>),
+    Files(Files),
     Report(Report),
     Ask(Ask),
     Loaded(Result<Ready, Refusal>),
@@ -144,6 +150,7 @@ impl Supervisor {
             Some(report) = self.inputs.reports.recv() => Input::Report(report),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
+            Some(files) = self.inputs.files.recv() => Input::Files(files),
             planned = self.planning.planned() => Input::Planned(planned),
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
@@ -160,6 +167,7 @@ impl Supervisor {
                     self.engine.handle_outcome(id, &outcome, now);
                 }
             }
+            Input::Files(files) => self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now),
             Input::Report(report) => self.handle_report(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),

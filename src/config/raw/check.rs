@@ -6,11 +6,15 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 use super::keys::{Scope, unknown_key};
-use super::{At, CommonOptions, Field, Section, Value, http, only_one, tcp};
+use super::{At, CommonOptions, Field, Section, Value, file, http, only_one, script, tcp};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
+use crate::config::text::one_of;
 use crate::config::value;
 use crate::engine::model::CheckKind;
+
+/// The keys that say what is checked, as messages write them.
+const KINDS: [&str; 4] = ["`tcp`", "`http`", "`script`", "`file`"];
 
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Check {
@@ -39,6 +43,8 @@ impl Check {
             match key.name {
                 "tcp" => kinds.push((key.place, value.field(cx, tcp::read))),
                 "http" => kinds.push((key.place, value.field(cx, http::read))),
+                "script" => kinds.push((key.place, value.field(cx, script::read))),
+                "file" => kinds.push((key.place, value.field(cx, file::read))),
                 "fwmark" => fwmark = value.field(cx, value::count),
                 _ if common.read_key(cx, key, value) => {}
                 _ => {
@@ -49,7 +55,7 @@ impl Check {
         }
         let kind = match kinds.is_empty() && unsupported {
             true => None,
-            false => only_one(cx, section.place, "`tcp` or `http`", kinds),
+            false => only_one(cx, section.place, &one_of(KINDS), kinds),
         };
         Self { common, fwmark, kind: kind.map(|kind| cx.intern(kind)) }
     }

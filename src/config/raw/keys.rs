@@ -20,13 +20,15 @@ pub(in crate::config) enum Scope {
     Tcp,
     Expect,
     Http,
+    Script,
+    File,
     Url,
     Body,
     Tls,
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -40,6 +42,8 @@ impl Scope {
         Self::Tcp,
         Self::Expect,
         Self::Http,
+        Self::Script,
+        Self::File,
         Self::Url,
         Self::Body,
         Self::Tls,
@@ -60,6 +64,8 @@ impl Scope {
             Self::Tcp => "`tcp`",
             Self::Expect => "bytes or a pattern",
             Self::Http => "`http`",
+            Self::Script => "`script`",
+            Self::File => "`file`",
             Self::Url => "`urls`",
             Self::Body => "`body`",
             Self::Tls => "`tls`",
@@ -78,10 +84,12 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
-            Self::Check => &[&["tcp", "http", "fwmark"], COMMON],
+            Self::Check => &[&["tcp", "http", "script", "file", "fwmark"], COMMON],
             Self::Tcp => &[&["send", "expect", "tls"]],
             Self::Expect => &[&["hex", "regex"]],
             Self::Http => &[HTTP],
+            Self::Script => &[&["argv", "user", "dynamic_weight"]],
+            Self::File => &[&["path", "weight", "reverse"]],
             Self::Url => &[&["path", "status", "body", "digest", "virtualhost"]],
             Self::Body => &[&["contains", "regex", "not_regex"]],
             Self::Tls => &[&["verify", "ca", "server_name", "certificate", "key", "min_version", "alpn"]],
@@ -184,8 +192,6 @@ const NOT_YET: &[(Scope, &str)] = &[
     (Scope::Check, "smtp"),
     (Scope::Check, "udp"),
     (Scope::Check, "ping"),
-    (Scope::Check, "script"),
-    (Scope::Check, "file"),
     (Scope::Check, "grpc"),
 ];
 
@@ -206,6 +212,9 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("status_code", "status"),
     ("sni_name", "server_name"),
     ("url", "urls"),
+    ("misc_path", "argv"),
+    ("misc_dynamic", "dynamic_weight"),
+    ("track_file", "path"),
 ];
 
 /// Reports a key that its table does not have.

@@ -6,10 +6,12 @@
 mod check;
 mod common;
 mod daemon;
+mod file;
 mod forwarding;
 mod headers;
 mod http;
 mod keys;
+mod script;
 mod tcp;
 #[cfg(test)]
 mod tests;

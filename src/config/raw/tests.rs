@@ -20,6 +20,8 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::Tcp => check(&format!("tcp = {{ {key} = 0 }}")),
         Scope::Expect => check(&format!("tcp = {{ expect = {{ {key} = 0 }} }}")),
         Scope::Http => check(&format!("http = {{ {key} = 0 }}")),
+        Scope::Script => check(&format!("script = {{ {key} = 0 }}")),
+        Scope::File => check(&format!("file = {{ {key} = 0 }}")),
         Scope::Url => check(&format!("http = {{ urls = [{{ {key} = 0 }}] }}")),
         Scope::Body => check(&format!("http = {{ body = {{ {key} = 0 }} }}")),
         Scope::Tls => check(&format!("tcp = {{ tls = {{ {key} = 0 }} }}")),
