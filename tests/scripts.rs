@@ -301,3 +301,33 @@ async fn a_file_is_read_without_waiting_for_its_writer() {
     let (detail, weight) = ("21, adds 42".to_owned(), WeightChange::Delta(42));
     assert_eq!(run(&target(), &prepared, PATIENT).await.verdict, Verdict::Success { detail, weight });
 }
+
+/// What of the daemon dies with kill -9 does not run on.
+#[test]
+fn a_script_ends_with_the_daemon() {
+    use std::os::unix::process::ExitStatusExt;
+    let helper = |parent: u32, program: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lvsd"));
+        command.args(["exec-helper", &parent.to_string(), ""]).args(program);
+        command
+    };
+    // The kernel takes the end of the thread that started a process for the end of its parent.
+    let starter = std::thread::spawn(move || {
+        let sleep = helper(std::process::id(), &["/bin/sleep", "1000"]);
+        let child = { sleep }.stdin(std::process::Stdio::null()).spawn().unwrap();
+        let name = format!("/proc/{}/comm", child.id());
+        while fs::read_to_string(&name).unwrap() != "sleep\n" {
+            std::thread::yield_now();
+        }
+        child
+    });
+    let mut child = starter.join().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+
+    let (mut told, report) = std::io::pipe().unwrap();
+    let mut orphan = helper(std::process::id() + 1, &["/bin/true"]).stdin(report).spawn().unwrap();
+    assert_eq!(orphan.wait().unwrap().code(), Some(126));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut told, &mut said).unwrap();
+    assert_eq!(said, "olvsd has gone");
+}
