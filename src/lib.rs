@@ -8,5 +8,6 @@ pub mod engine;
 pub mod health;
 pub mod ipvs;
 pub mod notify;
+pub mod process;
 pub mod runtime;
 pub mod telemetry;

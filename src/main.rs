@@ -9,12 +9,17 @@ use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command};
 use lvsd::control::protocol::Request;
 use lvsd::control::{ExitCode, client, counted};
+use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
 
 /// A reload or a plan of a large configuration takes a while.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ProcessExit {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == helper::COMMAND) {
+        return helper::run(arguments);
+    }
     let cli = match Cli::parse_arguments(std::env::args_os()) {
         Ok(cli) => cli,
         Err(early) if early.code == ExitCode::Done => {

@@ -14,16 +14,20 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("engine", &[]),
     ("config", &["engine"]),
     ("ipvs", &["engine"]),
-    ("checks", &["engine"]),
+    ("process", &[]),
+    ("checks", &["engine", "process"]),
     ("health", &["engine"]),
-    ("notify", &["engine"]),
+    ("notify", &["engine", "process"]),
     ("control", &["engine"]),
     ("telemetry", &["engine"]),
-    ("runtime", &["engine", "config", "ipvs", "checks", "health", "notify", "control", "telemetry"]),
+    (
+        "runtime",
+        &["engine", "process", "config", "ipvs", "checks", "health", "notify", "control", "telemetry"],
+    ),
 ];
 /// Parts of a module that others may name; without an entry, all of it.
 const DOORS: [(&str, &str, &[&str]); 1] = [("ipvs", "engine", &["model", "table"])];

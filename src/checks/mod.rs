@@ -1,7 +1,7 @@
 //! The probes: one run of one check against one server, and nothing more.
 //!
 //! Owns sockets, protocols and the wording of what went wrong. Keeps no state between runs
-//! but [`Prepared`], never retries, never decides whether a server is up: that is the engine's.
+//! but [`Prepared`] and the number of [`Scripts`], never retries, never decides whether a server is up: that is the engine's.
 
 mod connection;
 mod datagram;
@@ -9,6 +9,7 @@ mod deadline;
 mod dns;
 mod expect;
 mod fault;
+mod file;
 mod grpc;
 mod guard;
 mod http;
@@ -16,6 +17,7 @@ mod icmp;
 mod icmp_budget;
 mod ping;
 mod prepare;
+mod script;
 mod smtp;
 mod socket;
 mod tcp;
@@ -29,6 +31,7 @@ use crate::engine::model::{Outcome, Target, Verdict, WeightChange};
 
 pub use guard::guarded;
 pub use prepare::{PrepareError, Prepared, Preparer};
+pub use script::Scripts;
 pub use tls::TlsError;
 
 use deadline::Deadline;
@@ -42,6 +45,7 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
     let started = Instant::now();
     let mut sleep = pin!(deadline::timer(started.into(), timeout));
     let mut deadline = Deadline::new(sleep.as_mut(), timeout);
+    let mut weight = WeightChange::None;
     let result = match prepared.plan() {
         Plan::Tcp(plan) => tcp::probe(target, plan, &mut deadline).await,
         Plan::Http(plan) => http::probe(target, plan, &mut deadline).await,
@@ -51,9 +55,15 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
         Plan::Dns(plan) => Box::pin(dns::probe(target, plan, &mut deadline)).await,
         Plan::Udp(plan) => Box::pin(udp::probe(target, plan, &mut deadline)).await,
         Plan::Ping(plan) => Box::pin(ping::probe(target, plan, &mut deadline)).await,
+        // Has a deadline of its own, and what comes after it.
+        Plan::Script(plan) => return script::probe(target, plan, timeout).await,
+        Plan::File(plan) => file::probe(plan, &mut deadline).await.map(|(detail, change)| {
+            weight = change;
+            detail
+        }),
     };
     let verdict = match result {
-        Ok(detail) => Verdict::Success { detail, weight: WeightChange::None },
+        Ok(detail) => Verdict::Success { detail, weight },
         Err(trouble) => trouble.into(),
     };
     Outcome { verdict, latency: started.elapsed() }

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::{dns, grpc, http, ping, smtp, tcp, tls, udp};
+use super::script::Scripts;
+use super::{dns, file, grpc, http, ping, script, smtp, tcp, tls, udp};
 use crate::engine::model::{CheckKind, Pattern, Tls};
 
 /// Why a check cannot be run at all. The text is whole: there is no chain of sources to print.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    #[error("this kind of check is to come")]
-    NotYet,
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
     #[error("use \"{name}\" as the name of the server in TLS: it is neither a host name nor an address")]
@@ -40,6 +39,8 @@ pub(super) enum Plan {
     Dns(dns::Plan),
     Udp(udp::Plan),
     Ping(ping::Plan),
+    Script(script::Plan),
+    File(file::Plan),
 }
 
 impl Prepared {
@@ -58,6 +59,8 @@ impl fmt::Debug for Prepared {
             Plan::Dns(_) => "Prepared(dns)",
             Plan::Udp(_) => "Prepared(udp)",
             Plan::Ping(_) => "Prepared(ping)",
+            Plan::Script(_) => "Prepared(script)",
+            Plan::File(_) => "Prepared(file)",
         })
     }
 }
@@ -68,6 +71,7 @@ impl fmt::Debug for Prepared {
 pub struct Preparer {
     // A mutex: called from whatever thread loads the configuration, never across an await.
     state: Mutex<State>,
+    scripts: Scripts,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +83,11 @@ struct State {
 impl Preparer {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Its scripts are of the same number as those of earlier configurations.
+    pub fn with_scripts(scripts: Scripts) -> Self {
+        Self { scripts, ..Self::default() }
     }
 
     /// Blocks on reading files the first time that a TLS setting is seen.
@@ -95,9 +104,8 @@ impl Preparer {
             CheckKind::Dns(dns) => Plan::Dns(dns::Plan::new(dns)?),
             CheckKind::Udp(udp) => Plan::Udp(udp::Plan::new(udp)?),
             CheckKind::Ping(ping) => Plan::Ping(ping::Plan::new(ping)),
-            CheckKind::Script(_) | CheckKind::File(_) => {
-                return Err(PrepareError::NotYet);
-            }
+            CheckKind::Script(script) => Plan::Script(script::Plan::new(script, &self.scripts)),
+            CheckKind::File(file) => Plan::File(file::Plan::new(file)),
         };
         let prepared = Arc::new(Prepared { plan });
         state.prepared.insert(Arc::clone(kind), Arc::clone(&prepared));

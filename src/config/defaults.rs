@@ -26,3 +26,5 @@ pub const WARMUP: Duration = Duration::from_secs(1);
 pub const HTTP_METHOD: &str = "GET";
 pub const HTTP_STATUS: (u16, u16) = (200, 299);
 pub const HTTP_MAX_BODY: u64 = 1 << 20;
+
+pub const FILE_WEIGHT: i32 = 1;

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod model;
 mod orders;
 mod past;
+mod readings;
 mod real_server;
 pub mod reload;
 mod schedule;
@@ -32,6 +33,7 @@ pub use checker::{Checker, CheckerState, Judgement, Transition};
 pub use event::{Cause, Command, Event, News, OrderChange, Server};
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
+pub use readings::Readings;
 pub use real_server::RealServer;
 pub use schedule::ProbeId;
 pub use time::Time;
@@ -70,18 +72,21 @@ pub struct Engine {
 
 impl Engine {
     /// The first configuration. `memory` is what the state file holds, `observed` the kernel's table
-    /// before anything is written to it. First quorum states are set without a transition.
-    pub fn start(config: &Config, memory: &Memory, observed: &Table, now: Time) -> Self {
+    /// before anything is written to it, `readings` what was read just now. First quorum states are set
+    /// without a transition.
+    pub fn start(config: &Config, memory: &Memory, observed: &Table, readings: &Readings, now: Time) -> Self {
         let mut engine = Self { now, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
         engine.pools = build_pools(config, &past, &Plan::new(&[], config), now);
         engine.find_order_end();
         engine.expire_orders(now);
+        engine.replace_schedule(now);
+        engine.take_readings(readings, now);
+        engine.unsettled.clear();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
         }
-        engine.replace_schedule(now);
         engine
     }
 
@@ -91,25 +96,27 @@ impl Engine {
     }
 
     /// Switches to a new configuration. What exists before and after keeps its verdicts, counters,
-    /// due times, runs in flight, quorum and orders.
-    pub fn handle_reload(&mut self, config: &Config, now: Time) -> Plan {
+    /// due times, runs in flight, quorum and orders. `readings`: what was read just now.
+    pub fn handle_reload(&mut self, config: &Config, readings: &Readings, now: Time) -> Plan {
         self.now = now;
         let plan = self.plan_reload(config);
         let past = Past::of_running(&self.pools);
         self.pools = build_pools(config, &past, &plan, now);
-        for index in 0..self.pools.len() {
-            let known = plan.carried.quorum_up.get(&index);
-            if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
-                pool.set_initial_quorum(None);
-            }
-        }
         self.find_order_end();
         self.replace_schedule(now);
         for pool in 0..self.pools.len() {
             for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
                 self.announce_change(pool, server, &Cause::Reload);
             }
-            self.update_quorum(pool);
+        }
+        self.take_readings(readings, now);
+        self.unsettled.clear();
+        for index in 0..self.pools.len() {
+            let known = plan.carried.quorum_up.get(&index);
+            if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
+                pool.set_initial_quorum(None);
+            }
+            self.update_quorum(index);
         }
         plan
     }

@@ -305,7 +305,7 @@ pub struct Probe {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     pub address: IpAddr,
-    /// 0 for kinds that need no port.
+    /// 0 for kinds that need no port, except a script that can be told one.
     pub port: u16,
     pub bind_ip: Option<IpAddr>,
     pub bind_port: Option<u16>,
@@ -693,6 +693,8 @@ pub enum Phase {
     Reply,
     Status,
     Body,
+    /// Running a script, reading a file.
+    Run,
     /// The check itself broke: a panic.
     Internal,
 }
@@ -707,6 +709,7 @@ impl Phase {
             Self::Reply => "reply",
             Self::Status => "status",
             Self::Body => "body",
+            Self::Run => "run",
             Self::Internal => "internal",
         }
     }

@@ -49,9 +49,15 @@ pub(super) struct Entry {
     next_run: Time,
     /// When the run in flight must have ended.
     running: Option<Time>,
+    /// Asked for once more while it was running.
+    again: bool,
 }
 
 impl Entry {
+    pub(super) const fn identity(&self) -> Identity {
+        self.key.identity
+    }
+
     /// Is its next run due?
     fn due(&self, now: Time) -> bool {
         self.running.is_none() && self.next_run <= now
@@ -119,11 +125,32 @@ impl Schedule {
     pub(super) fn ended(&mut self, id: ProbeId, again_after: Option<Duration>, now: Time) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.running = None;
-        let next = match again_after {
-            Some(delay) => now + delay,
-            None => entry.next_on_phase(now),
+        let next = match (std::mem::take(&mut entry.again), again_after) {
+            (true, _) => now,
+            (false, Some(delay)) => now + delay,
+            (false, None) => entry.next_on_phase(now),
         };
         self.set_next_run(id, next);
+    }
+
+    pub(super) fn find(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<ProbeId> {
+        self.entries.iter().filter(|(_, entry)| wanted(entry)).map(|(id, _)| *id).collect()
+    }
+
+    /// Runs it now, or once more when the run in flight has ended.
+    pub(super) fn wake(&mut self, id: ProbeId, now: Time) {
+        match self.entries.get_mut(&id) {
+            Some(entry) if entry.running.is_some() => entry.again = true,
+            Some(_) => self.set_next_run(id, now),
+            None => {}
+        }
+    }
+
+    /// Not later than `at`, unless it is running.
+    pub(super) fn hasten(&mut self, id: ProbeId, at: Time) {
+        if self.entries.get(&id).is_some_and(|entry| entry.running.is_none() && at < entry.next_run) {
+            self.set_next_run(id, at);
+        }
     }
 
     fn set_next_run(&mut self, id: ProbeId, at: Time) {
@@ -166,11 +193,12 @@ impl Schedule {
         }
         let mut changed = Vec::new();
         for (key, check, places) in new {
-            let entry = Entry { key, check, places: places.into(), phase: now, next_run: now, running: None };
+            let (places, again) = (places.into(), false);
+            let entry = Entry { key, check, places, phase: now, next_run: now, running: None, again };
             match old_keys.get(&entry.key).and_then(|id| Some((*id, old.remove(id)?))) {
                 Some((id, kept)) => {
-                    let Entry { phase, next_run, running, .. } = kept;
-                    self.insert(id, Entry { phase, next_run, running, ..entry });
+                    let Entry { phase, next_run, running, again, .. } = kept;
+                    self.insert(id, Entry { phase, next_run, running, again, ..entry });
                 }
                 None => changed.push(entry),
             }
@@ -186,9 +214,9 @@ impl Schedule {
         for entry in changed {
             let before = leftover.remove(&entry.key.identity).and_then(|id| Some((id, old.remove(&id)?)));
             let timing = &entry.check.timing;
-            if let Some((id, Entry { phase, next_run, running, .. })) = before {
+            if let Some((id, Entry { phase, next_run, running, again, .. })) = before {
                 let next_run = next_run.min(now + timing.delay_loop);
-                self.insert(id, Entry { phase, next_run, running, ..entry });
+                self.insert(id, Entry { phase, next_run, running, again, ..entry });
             } else {
                 let share = self.spread.next();
                 let (warmup, period) = (timing.warmup, timing.delay_loop);

@@ -8,7 +8,6 @@
 mod dispatcher;
 mod event;
 mod script;
-mod trust;
 
 pub use dispatcher::{Counters, Dispatcher, Finished, Limits};
 pub use event::{Event, EventKind, Notification};

@@ -8,9 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -19,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::trust;
+use crate::process::{Group, Trusted, trust};
 
 /// Between TERM and KILL, as keepalived has it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -141,7 +139,7 @@ struct Started {
 /// Without pre_exec, uid or gid, so that std takes posix_spawn: fork would copy the page tables
 /// of a large daemon, tens of milliseconds.
 fn start(script: &Script, place: OwnedSemaphorePermit) -> Result<Started, StartError> {
-    let program = trust::resolve(&script.program)?;
+    let program = trust::resolve(&script.program, Trusted::daemon())?;
     let (reader, writer) = io::pipe()?;
     let mut command = Command::new(&program);
     command
@@ -157,7 +155,7 @@ fn start(script: &Script, place: OwnedSemaphorePermit) -> Result<Started, StartE
     let child = command.spawn()?;
     // The command holds our copies of the pipe's writing end.
     drop(command);
-    let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
+    let group = Group::led_by(child.id());
     let output = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).ok();
     Ok(Started { group, child, output, place })
 }
@@ -183,35 +181,5 @@ async fn read(mut output: pipe::Receiver, kept: Arc<Mutex<Vec<u8>>>) {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_OUTPUT.saturating_sub(kept.len()).min(length);
         kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
-    }
-}
-
-/// A process group that is killed when this is dropped, unless its leader was reaped.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.0 {
-            let _gone = killpg(leader, signal);
-        }
-    }
-
-    /// Without reaping it.
-    fn leader_has_ended(&self) -> bool {
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        match self.0.map(|leader| waitid(Id::Pid(leader), flags)) {
-            None | Some(Ok(WaitStatus::StillAlive)) => false,
-            Some(Ok(_) | Err(_)) => true,
-        }
-    }
-
-    fn disarm(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
     }
 }

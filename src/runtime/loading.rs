@@ -1,10 +1,13 @@
 //! Reading and validating a configuration, away from the supervisor's thread.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::probes::PreparedKinds;
+use super::readings;
+use crate::checks::Scripts;
 use crate::config::{self, Diagnostics, Palette, Sources};
+use crate::engine::Readings;
 use crate::engine::model::Config;
 
 /// A configuration that can come into force.
@@ -13,6 +16,8 @@ pub(super) struct Ready {
     pub(super) config: Arc<Config>,
     pub(super) warnings: Diagnostics,
     pub(super) kinds: PreparedKinds,
+    /// Of its files, where they have been read.
+    pub(super) readings: Readings,
 }
 
 /// Why a configuration cannot come into force.
@@ -44,9 +49,18 @@ impl Refusal {
 }
 
 /// Reads the file once, with everything that it includes.
-pub(super) fn load(path: &Path) -> Result<Ready, Refusal> {
+pub(super) fn load(path: &Path, scripts: &Scripts) -> Result<Ready, Refusal> {
     let sources = Sources::read(path).map_err(Refusal::Mistakes)?;
     let loaded = config::load(&sources).map_err(Refusal::Mistakes)?;
-    let kinds = PreparedKinds::new(&loaded.config).map_err(Refusal::Unprepared)?;
-    Ok(Ready { config: Arc::new(loaded.config), warnings: loaded.warnings, kinds })
+    let kinds = PreparedKinds::new(&loaded.config, scripts).map_err(Refusal::Unprepared)?;
+    let (config, warnings) = (Arc::new(loaded.config), loaded.warnings);
+    Ok(Ready { config, warnings, kinds, readings: Readings::new() })
+}
+
+/// [`load`], and then a first look at the files that its checks read.
+pub(super) async fn load_and_read(path: PathBuf, scripts: Scripts) -> Result<Ready, Refusal> {
+    let loading = tokio::task::spawn_blocking(move || load(&path, &scripts));
+    let mut ready = loading.await.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())))?;
+    ready.readings = readings::take(&ready.config, &ready.kinds).await;
+    Ok(ready)
 }

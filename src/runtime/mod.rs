@@ -21,6 +21,7 @@ mod lock;
 mod planning;
 mod probes;
 mod readiness;
+mod readings;
 mod recorder;
 mod reloading;
 mod remembered;
@@ -32,5 +33,6 @@ mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod watcher;
 
 pub use start::{Target, run};

@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use crate::checks::{self, Prepared};
+use crate::checks::{self, Prepared, Scripts};
 use crate::engine::ProbeId;
 use crate::engine::model::{Check, CheckKind, Config, Fault, Outcome, Phase, Verdict};
 
@@ -23,8 +23,8 @@ pub(super) struct PreparedKinds(HashMap<Arc<CheckKind>, Arc<Prepared>>);
 
 impl PreparedKinds {
     /// Reads certificate files: not for the supervisor's thread.
-    pub(super) fn new(config: &Config) -> Result<Self, checks::PrepareError> {
-        let preparer = checks::Preparer::new();
+    pub(super) fn new(config: &Config, scripts: &Scripts) -> Result<Self, checks::PrepareError> {
+        let preparer = checks::Preparer::with_scripts(scripts.clone());
         let servers = config.virtual_servers.iter().flat_map(|v| &v.real_servers);
         let mut kinds = HashMap::new();
         for check in servers.flat_map(|s| &s.checks) {
@@ -34,6 +34,10 @@ impl PreparedKinds {
             }
         }
         Ok(Self(kinds))
+    }
+
+    pub(super) fn of(&self, kind: &Arc<CheckKind>) -> Option<Arc<Prepared>> {
+        self.0.get(kind).cloned()
     }
 }
 
@@ -74,7 +78,7 @@ impl Probes {
 
     /// Begins one run. Its outcome comes through the channel, whatever happens in it.
     pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>) {
-        let prepared = self.prepared.0.get(&check.probe.kind).cloned();
+        let prepared = self.prepared.of(&check.probe.kind);
         let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
         let task = tokio::spawn(async move {
             // The semaphore is never closed.

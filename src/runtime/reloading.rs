@@ -9,7 +9,9 @@ use tracing::{error, info, warn};
 
 use super::kernel::Ticket;
 use super::loading::{self, Ready, Refusal};
+use super::readings;
 use super::supervisor::{Answer, Supervisor};
+use crate::checks::Scripts;
 use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
@@ -18,8 +20,9 @@ use crate::engine::reload::Plan;
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reloading {
+    scripts: Scripts,
     loading: Option<Loading>,
     /// Asked for while one was under way.
     next: Option<Vec<Answer>>,
@@ -46,6 +49,11 @@ struct Applying {
 }
 
 impl Reloading {
+    /// `scripts`: what the scripts of all configurations share.
+    pub(super) fn new(scripts: Scripts) -> Self {
+        Self { scripts, loading: None, next: None, applying: None }
+    }
+
     /// The configuration that is being read, when it has been.
     pub(super) async fn loaded(&mut self) -> Result<Ready, Refusal> {
         match &mut self.loading {
@@ -62,7 +70,7 @@ impl Reloading {
     }
 
     fn begin(&mut self, path: PathBuf, answers: Vec<Answer>) {
-        let task = tokio::task::spawn_blocking(move || loading::load(&path));
+        let task = tokio::spawn(loading::load_and_read(path, self.scripts.clone()));
         self.loading = Some(Loading { task, answers });
     }
 
@@ -110,12 +118,13 @@ impl Supervisor {
     /// The file is good: the engine switches to it.
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
         let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
-        let Ready { config, warnings, kinds } = ready;
+        let Ready { config, warnings, kinds, readings } = ready;
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
         self.announcer.name = super::start::daemon_name(&config);
         self.probes.replace_kinds(kinds);
-        let plan = self.engine.handle_reload(&config, now);
+        let plan = self.engine.handle_reload(&config, &readings, now);
+        self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
         notes.extend(restart_needs(&before.daemon, &config.daemon));
         notes.iter().for_each(|note| warn!("{note}"));

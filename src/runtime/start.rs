@@ -19,15 +19,18 @@ use super::lock::Lock;
 use super::planning::Planning;
 use super::probes::Probes;
 use super::readiness::Dependencies;
+use super::readings;
 use super::recorder::Recorder;
 use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use super::watcher::Watcher;
+use crate::checks::Scripts;
 use crate::control::{self, ExitCode, Reply};
-use crate::engine::Engine;
 use crate::engine::model::{Config, Timeouts};
+use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::{Dispatcher, Limits};
@@ -42,6 +45,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Outcomes on their way to the supervisor; a task with one more waits.
 const OUTCOMES: usize = 1024;
 const REPORTS: usize = 1024;
+/// Sets of files that have changed; their watcher waits with more.
+const FILES: usize = 4;
 /// Requests of clients on their way to the supervisor.
 const ASKS: usize = 64;
 
@@ -62,7 +67,8 @@ pub fn run(path: &Path, target: Target) -> ExitCode {
             return ExitCode::Failed;
         }
     };
-    let ready = match loading::load(path) {
+    let scripts = Scripts::default();
+    let ready = match loading::load(path, &scripts) {
         Ok(ready) => ready,
         Err(refusal) => {
             complain(&refusal.text());
@@ -76,7 +82,7 @@ pub fn run(path: &Path, target: Target) -> ExitCode {
             return ExitCode::Configuration;
         }
     };
-    let code = runtime.block_on(start(path.to_owned(), ready, target, Arc::clone(&log), signals));
+    let code = runtime.block_on(start(path.to_owned(), (ready, scripts), target, Arc::clone(&log), signals));
     // A reload that still reads, or a name service that hangs, must not hold up the end.
     runtime.shutdown_background();
     // What the log's reader has not taken by then is lost.
@@ -99,8 +105,14 @@ fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>, mut signals: Signals) -> ExitCode {
-    let Ready { config, warnings, kinds } = ready;
+async fn start(
+    path: PathBuf,
+    (ready, scripts): (Ready, Scripts),
+    target: Target,
+    log: Arc<Log>,
+    mut signals: Signals,
+) -> ExitCode {
+    let Ready { config, warnings, kinds, readings: _ } = ready;
     let dry = match target {
         Target::Kernel => "",
         Target::Memory => ", a dry run: the kernel's table is neither read nor written",
@@ -132,7 +144,9 @@ async fn start(path: PathBuf, ready: Ready, target: Target, log: Arc<Log>, mut s
             return code;
         }
     };
-    let beginning = Setup { path, config, kinds, target, log, signals, asked };
+    // Not before: the kernel's table may have taken a while to come.
+    let readings = readings::take(&config, &kinds).await;
+    let beginning = Setup { path, config, kinds, scripts, readings, target, log, signals, asked };
     let code = match supervisor(beginning, opened, &dependencies) {
         Ok(supervisor) => supervisor.run().await,
         Err(problem) => fail(&problem),
@@ -294,6 +308,8 @@ struct Setup {
     path: PathBuf,
     config: Arc<Config>,
     kinds: super::probes::PreparedKinds,
+    scripts: Scripts,
+    readings: Readings,
     target: Target,
     log: Arc<Log>,
     signals: Signals,
@@ -302,14 +318,14 @@ struct Setup {
 
 /// Puts everything together: what the last run left, what the kernel holds, and so the engine.
 fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Result<Supervisor, String> {
-    let Setup { path, config, kinds, target, log, signals, asked } = setup;
+    let Setup { path, config, kinds, scripts, readings, target, log, signals, asked } = setup;
     let daemon = &config.daemon;
     let now = clock::now();
     let left_behind = match target {
         Target::Kernel => read_state(&daemon.state_file, now),
         Target::Memory => State::default(),
     };
-    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, now);
+    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
     let file = match target {
         Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
         Target::Memory => None,
@@ -326,12 +342,16 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     dependencies.install_vitals();
     let notifications = Dispatcher::new(tokio::runtime::Handle::current(), Limits::default());
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
+    let (changed_files, files) = mpsc::channel(FILES);
+    let mut watcher = Watcher::new(changed_files);
+    watcher.watch(readings::files(&config));
     let probes = Probes::new(kinds, outcomes);
     probes.warn_if_crowded(engine.probe_count());
     Ok(Supervisor {
         config_path: path,
         engine,
         probes,
+        watcher,
         writer,
         recorder: Recorder::new(file, &left_behind, opened.timeouts),
         announcer: Announcer::new(daemon_name(&config), notifications),
@@ -342,9 +362,9 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
             heartbeat: dependencies.heartbeat.clone(),
             vitals: Arc::clone(&dependencies.vitals),
         },
-        reloading: Reloading::default(),
+        reloading: Reloading::new(scripts),
         planning: Planning::default(),
-        inputs: Inputs { signals, outcomes: outcome, reports: reported, asks: asked },
+        inputs: Inputs { signals, outcomes: outcome, files, reports: reported, asks: asked },
         progress: Progress::new(),
         target,
         config,

@@ -18,11 +18,13 @@ use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::probes::Probes;
+use super::readings;
 use super::recorder::{Held, News, Recorder, tell_of_record};
 use super::reloading::Reloading;
 use super::requests::{Ask, Writing};
 use super::signals::{Signal, Signals};
 use super::start::Target;
+use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, Outcome};
 use crate::engine::snapshot::KernelCounters;
@@ -43,6 +45,7 @@ pub(super) struct Supervisor {
     pub(super) config: Arc<Config>,
     pub(super) engine: Engine,
     pub(super) probes: Probes,
+    pub(super) watcher: Watcher,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
     pub(super) announcer: Announcer,
@@ -67,6 +70,8 @@ pub(super) struct Health {
 pub(super) struct Inputs {
     pub(super) signals: Signals,
     pub(super) outcomes: mpsc::Receiver<(ProbeId, Outcome)>,
+    /// Files of checks that may have changed.
+    pub(super) files: mpsc::Receiver<Files>,
     pub(super) reports: mpsc::Receiver<Report>,
     pub(super) asks: mpsc::Receiver<Ask>,
 }
@@ -104,6 +109,7 @@ impl Progress {
 
 enum Input {
     Outcomes(Vec<(ProbeId, Outcome)>),
+    Files(Files),
     Report(Report),
     Ask(Ask),
     Loaded(Result<Ready, Refusal>),
@@ -149,6 +155,7 @@ impl Supervisor {
             report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
+            Some(files) = self.inputs.files.recv() => Input::Files(files),
             planned = self.planning.planned() => Input::Planned(planned),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
@@ -166,6 +173,7 @@ impl Supervisor {
                     self.engine.handle_outcome(id, &outcome, now);
                 }
             }
+            Input::Files(files) => self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now),
             Input::Report(report) => self.handle_report(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),

@@ -10,8 +10,8 @@ use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualS
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::Table;
 use lvsd::engine::{
-    Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, ProbeId, QuorumKind, Selector,
-    Time,
+    Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, ProbeId, QuorumKind, Readings,
+    Selector, Time,
 };
 
 use crate::model::{Model, News, Remembered, same_run};
@@ -61,7 +61,7 @@ impl Pair {
     ) -> Self {
         let (model, news) = Model::start(&config, remembered, &kernel, now);
         let mut pair = Self {
-            engine: Engine::start(&config, memory, &kernel, now),
+            engine: Engine::start(&config, memory, &kernel, &Readings::new(), now),
             model,
             now,
             kernel,
@@ -102,7 +102,7 @@ impl Pair {
         let old = std::mem::replace(&mut self.config, config);
         let plan = self.engine.plan_reload(&self.config);
         assert_eq!(plan.actions.is_empty(), unchanged_but_order(&old, &self.config), "{:?}", plan.actions);
-        assert_eq!(self.engine.handle_reload(&self.config, self.now), plan);
+        assert_eq!(self.engine.handle_reload(&self.config, &Readings::new(), self.now), plan);
         let news = self.model.reload(&self.config);
         let old_wanted = wanted(&old);
         self.want_probes(&old_wanted);

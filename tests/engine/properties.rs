@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
 use lvsd::engine::table::{ServiceId, Table};
-use lvsd::engine::{Command, Engine, ProbeId, Time};
+use lvsd::engine::{Command, Engine, ProbeId, Readings, Time};
 use proptest::prelude::*;
 
 use crate::agreement::{Step, any_step, hold, play_to};
@@ -25,7 +25,7 @@ fn an_unchanged_reload_is_nothing() {
         let (_, mut pair) = play_to(&world, &steps);
         let engine = &mut pair.engine;
         let before = (engine.table(), engine.snapshot(None), engine.memory(pair.now), engine.poll_timeout());
-        let plan = engine.handle_reload(&pair.config, pair.now);
+        let plan = engine.handle_reload(&pair.config, &Readings::new(), pair.now);
         engine.handle_timeout(pair.now);
         prop_assert_eq!(plan.actions, []);
         prop_assert!(engine.next_command().is_none() && engine.next_event().is_none());
@@ -62,9 +62,9 @@ fn there_and_back_is_the_identity() {
         let other = dress_up(&world, timings).config();
         let engine = &mut pair.engine;
         let before = (engine.table(), engine.snapshot(None), engine.memory(pair.now));
-        engine.handle_reload(&other, pair.now);
+        engine.handle_reload(&other, &Readings::new(), pair.now);
         engine.take_table_changes();
-        engine.handle_reload(&pair.config, pair.now);
+        engine.handle_reload(&pair.config, &Readings::new(), pair.now);
         engine.take_table_changes();
         prop_assert_eq!(before, (engine.table(), engine.snapshot(None), engine.memory(pair.now)));
         prop_assert!(engine.next_event().is_none());
@@ -92,7 +92,7 @@ fn the_order_of_the_file_decides_nothing() {
         // Nor does it when both files are started from what is remembered.
         let memory = pair.engine.memory(pair.now);
         let start = |config| {
-            let mut engine = Engine::start(config, &memory, &before, pair.now);
+            let mut engine = Engine::start(config, &memory, &before, &Readings::new(), pair.now);
             engine.take_table_changes();
             engine.table()
         };
@@ -119,7 +119,8 @@ fn reloads_that_never_end_starve_no_check() {
         };
         let files = [quick(one), quick(other)];
         let period = timing(0).delay_loop;
-        let mut engine = Engine::start(&files[0], &Memory::default(), &Table::default(), Time::ZERO);
+        let mut engine =
+            Engine::start(&files[0], &Memory::default(), &Table::default(), &Readings::new(), Time::ZERO);
         let probes = |config: &lvsd::engine::model::Config| {
             let checks = config.virtual_servers.iter().flat_map(|v| &v.real_servers).flat_map(|s| &s.checks);
             checks.map(|c| format!("{:?}", c.probe)).collect::<BTreeSet<_>>()
@@ -150,7 +151,7 @@ fn reloads_that_never_end_starve_no_check() {
                 let waited = now.since(*at);
                 prop_assert!(waited <= period + Duration::from_millis(50), "{} waits {:?}", probe, waited);
             }
-            engine.handle_reload(&files[turn % 2], now);
+            engine.handle_reload(&files[turn % 2], &Readings::new(), now);
         }
         Ok(())
     });
@@ -164,7 +165,7 @@ fn a_state_file_of_another_clock_says_nothing_of_verdicts() {
         let Pair { engine, now, config, .. } = pair;
         let earlier = Time::from_nanos(now.as_nanos() - 1);
         let start = |memory: &Memory| {
-            let mut engine = Engine::start(&config, memory, &Table::default(), earlier);
+            let mut engine = Engine::start(&config, memory, &Table::default(), &Readings::new(), earlier);
             engine.take_table_changes();
             (engine.table(), engine.snapshot(None))
         };
@@ -182,9 +183,9 @@ fn changes_add_up_to_the_table() {
         let (_, mut pair) = play_to(&world, &steps);
         let engine = &mut pair.engine;
         let mut kernel = engine.table();
-        engine.handle_reload(&next.config(), pair.now);
-        engine.handle_reload(&world.config(), pair.now);
-        engine.handle_reload(&next.config(), pair.now);
+        engine.handle_reload(&next.config(), &Readings::new(), pair.now);
+        engine.handle_reload(&world.config(), &Readings::new(), pair.now);
+        engine.handle_reload(&next.config(), &Readings::new(), pair.now);
         let changes = engine.take_table_changes();
         let ids: BTreeSet<ServiceId> = changes.iter().map(|(id, _)| *id).collect();
         prop_assert_eq!(ids.len(), changes.len(), "no service twice");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lvsd::engine::memory::Memory;
 use lvsd::engine::model::{Config, Fault, Outcome, Phase, RealServerId, Verdict, WeightChange};
 use lvsd::engine::table::Table;
-use lvsd::engine::{Command, Engine, Event, ProbeId, Time};
+use lvsd::engine::{Command, Engine, Event, ProbeId, Readings, Time};
 
 use crate::topology::{self, Topology};
 
@@ -47,7 +47,7 @@ fn half_of_a_pool_of_ten_thousand_dies_one_by_one() {
     let config =
         config(&format!("virtual_server = [{{ address = 'V', real_server = {} }}]", servers(0, 10_000)));
     let mut engine = timed("start with 10000 servers", || {
-        Engine::start(&config, &Memory::default(), &Table::default(), START)
+        Engine::start(&config, &Memory::default(), &Table::default(), &Readings::new(), START)
     });
     timed("start all checks", || engine.handle_timeout(START));
     let ids = starts(&mut engine);
@@ -86,15 +86,15 @@ fn a_reload_of_five_thousand_services_that_changes_nothing_says_nothing() {
         config(&(text + "]"))
     };
     let (same, changed) = (config_of(false), config_of(true));
-    let mut engine = Engine::start(&same, &Memory::default(), &Table::default(), START);
+    let mut engine = Engine::start(&same, &Memory::default(), &Table::default(), &Readings::new(), START);
     engine.handle_timeout(START);
     assert_eq!(starts(&mut engine).len(), 20_000);
     timed("the first table of 5000", || assert_eq!(engine.take_table_changes().len(), 5000));
-    let plan = timed("reload unchanged", || engine.handle_reload(&same, START));
+    let plan = timed("reload unchanged", || engine.handle_reload(&same, &Readings::new(), START));
     assert_eq!(plan.actions, []);
     assert!(engine.next_command().is_none() && engine.next_event().is_none());
     timed("its table", || assert_eq!(engine.take_table_changes(), []));
-    let plan = timed("reload with 1 % changed", || engine.handle_reload(&changed, START));
+    let plan = timed("reload with 1 % changed", || engine.handle_reload(&changed, &Readings::new(), START));
     assert_eq!(plan.actions.len(), 50);
     assert!(engine.next_command().is_none() && engine.next_event().is_none());
     timed("its table", || assert_eq!(engine.take_table_changes().len(), 50));
@@ -108,7 +108,7 @@ fn thousands_of_orders_end_in_the_same_moment() {
         "virtual_server = [{{ address = 'V', check = [], real_server = {} }}]",
         servers(0, 10_000)
     ));
-    let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), START);
+    let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), &Readings::new(), START);
     let until = Some(START + Duration::from_secs(60));
     let note = OrderNote { by: "root".to_owned(), reason: None, since: START, until };
     let ids: Vec<RealServerId> = config.virtual_servers[0].real_servers.iter().map(|s| s.id).collect();

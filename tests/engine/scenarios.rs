@@ -9,6 +9,8 @@
 //! | `start`, `reload` | name of a topology; a later `start` ends a run that was killed at the step before |
 //! | `found`, `forgets` | of a `start`: the table that the kernel has, if not the last one; there is no state file |
 //! | `now` | what checks find from now on: `A down`, `A:443 up`, `A hangs`, `A local-error`, `A weight 5`, `A adds -3`; `A takes 0.3` seconds |
+//! | `reads` | of a `start` or `reload`: all checks are read before it, as the daemon does with files |
+//! | `wake` | a server whose checks are to run at once |
 //! | `order` | `drain A`, `disable A in web`, `enable A`, `weight A 5`, `weight A auto`; `… for 3` seconds |
 //! | `expect` | the whole table |
 //! | `news` | all news of servers and quorums since the step before, in order |
@@ -21,10 +23,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
-use lvsd::engine::model::{Fault, Outcome, Phase, Target, Verdict, WeightChange};
+use lvsd::engine::model::{Config, Fault, Outcome, Phase, Probe, Target, Verdict, WeightChange};
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::Table;
-use lvsd::engine::{Command, Engine, Event, News, OrderChange, ProbeId, QuorumKind, Selector, Time};
+use lvsd::engine::{
+    Command, Engine, Event, Identity, News, OrderChange, ProbeId, QuorumKind, Readings, Selector, Server,
+    Time,
+};
 use serde::Deserialize;
 
 use crate::topology::{self, Seconds, Topology};
@@ -52,6 +57,9 @@ struct Step {
     reload: Option<String>,
     #[serde(default)]
     now: Vec<String>,
+    #[serde(default)]
+    reads: bool,
+    wake: Option<String>,
     order: Option<String>,
     expect: Option<Vec<String>>,
     news: Option<Vec<String>>,
@@ -102,7 +110,7 @@ fn run(scenario: &Scenario) -> Vec<String> {
             };
             let kernel = found.or_else(|| world.as_ref().map(|w| w.kernel.clone())).unwrap_or_default();
             let behaviour = world.take().map(|w| w.behaviour).unwrap_or_default();
-            world = Some(World::start(&config, &memory, kernel, at, behaviour, &step.now));
+            world = Some(World::start(&config, &memory, kernel, at, behaviour, step));
         }
         let world = world.as_mut().unwrap_or_else(|| panic!("the first step starts"));
         for text in &step.now {
@@ -110,8 +118,14 @@ fn run(scenario: &Scenario) -> Vec<String> {
         }
         let mut plan = None;
         if let Some(name) = &step.reload {
-            let done = world.engine.handle_reload(&topology::lower(&scenario.topology[name]), world.now());
+            let config = topology::lower(&scenario.topology[name]);
+            let readings = world.readings(&config, step);
+            let done = world.engine.handle_reload(&config, &readings, world.now());
             plan = Some(done.actions.iter().map(ToString::to_string).collect());
+        }
+        if let Some(name) = &step.wake {
+            let wanted = |probe: &Probe| target_name(&probe.target) == *name;
+            world.engine.handle_wakeup(wanted, world.now());
         }
         if let Some(order) = &step.order {
             world.order(order);
@@ -160,15 +174,15 @@ const USUAL_LATENCY: Duration = Duration::from_millis(1);
 
 impl World {
     fn start(
-        config: &lvsd::engine::model::Config,
+        config: &Config,
         memory: &Memory,
         kernel: Table,
         elapsed: Duration,
         behaviour: BTreeMap<String, Behaviour>,
-        now: &[String],
+        step: &Step,
     ) -> Self {
         let mut world = Self {
-            engine: Engine::start(config, memory, &kernel, EPOCH + elapsed),
+            engine: Engine::default(),
             elapsed,
             kernel,
             behaviour,
@@ -177,12 +191,20 @@ impl World {
             runs: Vec::new(),
             tables: Vec::new(),
         };
-        for text in now {
+        for text in &step.now {
             world.behave(text);
         }
+        let readings = world.readings(config, step);
+        world.engine = Engine::start(config, memory, &world.kernel, &readings, world.now());
         let ours: Vec<_> = world.engine.services().collect();
         world.kernel.services.retain(|id, _| ours.contains(id));
         world
+    }
+
+    fn readings(&self, config: &Config, step: &Step) -> Readings {
+        let servers = config.virtual_servers.iter().flat_map(|v| &v.real_servers);
+        let probes = servers.flat_map(|s| &s.checks).map(|check| &check.probe).filter(|_| step.reads);
+        probes.map(|p| (Identity::of(p), self.outcome(&target_name(&p.target)))).collect()
     }
 
     fn now(&self) -> Time {
@@ -354,29 +376,22 @@ fn seconds(elapsed: Duration) -> String {
 }
 
 fn news(event: &Event) -> Option<String> {
+    let name = |of: &Server| {
+        let id = of.real_server.id;
+        format!("{} {}", of.virtual_server.name, names::write(id.address, id.port))
+    };
     match event {
         Event::RealServer { of, alive, news, .. } => {
-            let id = of.real_server.id;
             let first = if *news == News::First { " already" } else { "" };
             let state = if *alive { "up" } else { "down" };
-            Some(format!("{} {} {state}{first}", of.virtual_server.name, names::write(id.address, id.port)))
+            Some(format!("{} {state}{first}", name(of)))
         }
         Event::Quorum { virtual_server, quorum } => {
             let what = if quorum.kind == QuorumKind::Gained { "gained" } else { "lost" };
             Some(format!("{} quorum {what} {}/{}", virtual_server.name, quorum.weight, quorum.threshold))
         }
-        Event::Weight { of, from, to, .. } => {
-            let id = of.real_server.id;
-            Some(format!(
-                "{} {} weight {from} to {to}",
-                of.virtual_server.name,
-                names::write(id.address, id.port)
-            ))
-        }
-        Event::LocalError { of, .. } => {
-            let id = of.real_server.id;
-            Some(format!("{} {} local error", of.virtual_server.name, names::write(id.address, id.port)))
-        }
+        Event::Weight { of, from, to, .. } => Some(format!("{} weight {from} to {to}", name(of))),
+        Event::LocalError { of, .. } => Some(format!("{} local error", name(of))),
         Event::Failure { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
     }
 }

@@ -121,6 +121,10 @@ fn with_host(
 fn port(cx: &mut Context<'_>, server: &Server<'_>, common: &CommonOptions, kind: &CheckKind) -> Option<u16> {
     let id = server.id.value;
     let port = common.connect_port.clone().sound()?.or(id.port).or(server.outer.services.first_port);
+    if matches!(kind, CheckKind::Script(_)) {
+        // In its environment, if there is one.
+        return Some(port.unwrap_or(0));
+    }
     if !kind.needs_port() {
         return Some(0);
     }

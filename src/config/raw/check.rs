@@ -6,7 +6,9 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 use super::keys::{Scope, unknown_key};
-use super::{At, CommonOptions, Field, Section, Value, dns, grpc, http, only_one, ping, smtp, tcp, udp};
+use super::{
+    At, CommonOptions, Field, Section, Value, dns, file, grpc, http, only_one, ping, script, smtp, tcp, udp,
+};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
 use crate::config::text::one_of;
@@ -14,7 +16,8 @@ use crate::config::value;
 use crate::engine::model::CheckKind;
 
 /// The keys that say what is checked, as messages write them.
-const KINDS: [&str; 7] = ["`tcp`", "`http`", "`dns`", "`smtp`", "`udp`", "`ping`", "`grpc`"];
+const KINDS: [&str; 9] =
+    ["`tcp`", "`http`", "`dns`", "`smtp`", "`udp`", "`ping`", "`script`", "`file`", "`grpc`"];
 
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Check {
@@ -48,6 +51,8 @@ impl Check {
                 "dns" => kinds.push((key.place, value.field(cx, dns::read))),
                 "udp" => kinds.push((key.place, value.field(cx, udp::read))),
                 "ping" => kinds.push((key.place, value.field(cx, ping::read))),
+                "script" => kinds.push((key.place, value.field(cx, script::read))),
+                "file" => kinds.push((key.place, value.field(cx, file::read))),
                 "fwmark" => fwmark = value.field(cx, value::count),
                 _ if common.read_key(cx, key, value) => {}
                 _ => {

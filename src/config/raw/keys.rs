@@ -23,6 +23,8 @@ pub(in crate::config) enum Scope {
     Smtp,
     Grpc,
     Dialogue,
+    Script,
+    File,
     Url,
     Body,
     Tls,
@@ -32,7 +34,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 24] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -49,6 +51,8 @@ impl Scope {
         Self::Smtp,
         Self::Grpc,
         Self::Dialogue,
+        Self::Script,
+        Self::File,
         Self::Url,
         Self::Body,
         Self::Tls,
@@ -75,6 +79,8 @@ impl Scope {
             Self::Smtp => "`smtp`",
             Self::Grpc => "`grpc`",
             Self::Dialogue => "`dialogue`",
+            Self::Script => "`script`",
+            Self::File => "`file`",
             Self::Url => "`urls`",
             Self::Body => "`body`",
             Self::Tls => "`tls`",
@@ -96,13 +102,17 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
-            Self::Check => &[&["tcp", "http", "dns", "smtp", "udp", "ping", "grpc", "fwmark"], COMMON],
+            Self::Check => {
+                &[&["tcp", "http", "dns", "smtp", "udp", "ping", "script", "file", "grpc", "fwmark"], COMMON]
+            }
             Self::Tcp => &[&["send", "expect", "dialogue", "tls"]],
             Self::Expect => &[&["hex", "regex"]],
             Self::Http => &[HTTP],
             Self::Smtp => &[&["helo", "starttls", "tls"]],
             Self::Grpc => &[&["service", "tls"]],
             Self::Dialogue => &[&["expect", "send"]],
+            Self::Script => &[&["argv", "user", "dynamic_weight"]],
+            Self::File => &[&["path", "weight", "reverse"]],
             Self::Url => &[&["path", "status", "body", "digest", "virtualhost"]],
             Self::Body => &[&["contains", "regex", "not_regex"]],
             Self::Tls => &[&["verify", "ca", "server_name", "certificate", "key", "min_version", "alpn"]],
@@ -202,8 +212,7 @@ const HTTP: &[&str] = &[
 
 /// Named in the documentation, but not built yet: adding one means adding its arm to the match
 /// of its table and taking it off this list.
-const NOT_YET: &[(Scope, &str)] =
-    &[(Scope::Daemon, "notify"), (Scope::Check, "script"), (Scope::Check, "file")];
+const NOT_YET: &[(Scope, &str)] = &[(Scope::Daemon, "notify")];
 
 /// keepalived's words for the same things.
 const KEEPALIVED: &[(&str, &str)] = &[
@@ -227,6 +236,9 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("helo_name", "helo"),
     ("min_reply_length", "min_reply"),
     ("max_reply_length", "max_reply"),
+    ("misc_path", "argv"),
+    ("misc_dynamic", "dynamic_weight"),
+    ("track_file", "path"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

@@ -7,12 +7,14 @@ mod check;
 mod common;
 mod daemon;
 mod dns;
+mod file;
 mod forwarding;
 mod grpc;
 mod headers;
 mod http;
 mod keys;
 mod ping;
+mod script;
 mod smtp;
 mod tcp;
 #[cfg(test)]

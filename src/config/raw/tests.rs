@@ -23,6 +23,8 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::Smtp => check(&format!("smtp = {{ {key} = 0 }}")),
         Scope::Grpc => check(&format!("grpc = {{ {key} = 0 }}")),
         Scope::Dialogue => check(&format!("tcp = {{ dialogue = [{{ {key} = 0 }}] }}")),
+        Scope::Script => check(&format!("script = {{ {key} = 0 }}")),
+        Scope::File => check(&format!("file = {{ {key} = 0 }}")),
         Scope::Url => check(&format!("http = {{ urls = [{{ {key} = 0 }}] }}")),
         Scope::Body => check(&format!("http = {{ body = {{ {key} = 0 }} }}")),
         Scope::Dns => check(&format!("dns = {{ {key} = 0 }}")),

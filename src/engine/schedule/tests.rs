@@ -40,7 +40,7 @@ fn at(nanos: u64) -> Time {
 fn entry(phase: Time, period: Duration) -> Entry {
     let (place, identity, check) = check(1, period, Duration::ZERO);
     let key = Key::new(identity, &check.timing);
-    Entry { key, check, places: [place].into(), phase, next_run: phase, running: None }
+    Entry { key, check, places: [place].into(), phase, next_run: phase, running: None, again: false }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::engine::memory::Memory;
 use crate::engine::model::{CheckKind, Config, Mode, OnLocalError, Phase, Probe, Target, Tcp, Timing};
 use crate::engine::snapshot::OrderNote;
 use crate::engine::table::Table;
-use crate::engine::{Engine, Selector, Transition};
+use crate::engine::{Engine, Readings, Selector, Transition};
 use crate::notify::Limits;
 use crate::runtime::testing::{self, Line, SOON, logged};
 
@@ -344,7 +344,7 @@ fn the_stop_tells_those_that_are_up() {
     pool.real_servers
         .push(Arc::new(model::RealServer { notify_down: scene.script("second-down"), ..second }));
     let config = Config { virtual_servers: vec![Arc::new(pool)], ..testing::config(vec![]) };
-    let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), NOW);
+    let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), &Readings::new(), NOW);
     let selector = Selector { address: [198, 51, 100, 12].into(), port: None, virtual_server: None };
     let ordered = engine.handle_order(selector, OrderChange::Disable, &note("alice", None)).unwrap();
     assert_eq!(ordered.servers.len(), 1);

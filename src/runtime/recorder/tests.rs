@@ -35,7 +35,13 @@ fn kernels_timeouts() -> Timeouts {
 
 fn engine(services: &[&str]) -> Engine {
     let pools = services.iter().map(|id| pool(id, id, &["198.51.100.11:80"]));
-    Engine::start(&config(pools.collect()), &Memory::default(), &Table::default(), START)
+    Engine::start(
+        &config(pools.collect()),
+        &Memory::default(),
+        &Table::default(),
+        &crate::engine::Readings::new(),
+        START,
+    )
 }
 
 impl Rig {

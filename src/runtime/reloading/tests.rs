@@ -16,7 +16,13 @@ const SECOND: &str = "198.51.100.12:80";
 const THIRD: &str = "198.51.100.13:80";
 
 fn plan(before: Vec<Arc<VirtualServer>>, after: Vec<Arc<VirtualServer>>) -> Plan {
-    let running = Engine::start(&config(before), &Memory::default(), &Table::default(), Time::ZERO);
+    let running = Engine::start(
+        &config(before),
+        &Memory::default(),
+        &Table::default(),
+        &crate::engine::Readings::new(),
+        Time::ZERO,
+    );
     running.plan_reload(&Config { virtual_servers: after, ..config(vec![]) })
 }
 
@@ -71,7 +77,7 @@ fn endless_actions_are_cut_short_in_the_log() {
 
 #[test]
 fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
-    let mut reloading = Reloading::default();
+    let mut reloading = Reloading::new(Scripts::default());
     reloading.note_written(Ticket::default(), Vec::new());
     assert!(!reloading.is_busy());
     let applying = Applying {

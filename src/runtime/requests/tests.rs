@@ -14,7 +14,7 @@ const SECOND: &str = "198.51.100.12:80";
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
 fn engine(config: &Config) -> Engine {
-    Engine::start(config, &Memory::default(), &Table::default(), NOW)
+    Engine::start(config, &Memory::default(), &Table::default(), &crate::engine::Readings::new(), NOW)
 }
 
 fn counted(active: u32, inactive: u32) -> Counters {

@@ -13,7 +13,7 @@ use lvsd::engine::snapshot::{OrderNote, RealServerStatus, VirtualServerStatus};
 use lvsd::engine::table::Table;
 use lvsd::engine::{
     Checker, CheckerState, Command, Engine, Event, Judgement, News, OrderChange, OrderRefusal, ProbeId,
-    QuorumEvent, QuorumKind, Selector, SorryAction, Time, Transition,
+    QuorumEvent, QuorumKind, Readings, Selector, SorryAction, Time, Transition,
 };
 
 use crate::topology::{self, Topology};
@@ -39,7 +39,8 @@ fn config(text: &str) -> Config {
 impl Scene {
     fn new(text: &str) -> Self {
         let now = Time::from_nanos(1_000_000_000);
-        let engine = Engine::start(&config(text), &Memory::default(), &Table::default(), now);
+        let engine =
+            Engine::start(&config(text), &Memory::default(), &Table::default(), &Readings::new(), now);
         let mut scene = Self { engine, now, running: BTreeMap::new(), events: Vec::new() };
         scene.take();
         scene
@@ -77,7 +78,7 @@ impl Scene {
     }
 
     fn reload(&mut self, text: &str) -> Plan {
-        let plan = self.engine.handle_reload(&config(text), self.now);
+        let plan = self.engine.handle_reload(&config(text), &Readings::new(), self.now);
         self.take();
         plan
     }

@@ -1,7 +1,8 @@
-//! May this program be run with the daemon's rights? Asked before every run.
+//! May this program be run? Asked before every run.
 //!
 //! Whoever can change the file, or any directory or link on the way to it, decides what runs. So
-//! each step must belong to root or to us and be writable by nobody else. keepalived resolves
+//! each step must belong to root, to us or to the user that it runs as, and be writable by nobody
+//! else. keepalived resolves
 //! links once, at load, and runs the old program after an atomic switch of a release link; here
 //! the path is walked anew each time. Since nobody else can change a path that passes, it is
 //! still good when the program is started.
@@ -13,7 +14,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use nix::unistd::{getegid, geteuid};
+use nix::unistd::{Gid, Uid, getegid, geteuid};
 use thiserror::Error;
 
 /// As the kernel has it.
@@ -23,7 +24,7 @@ const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITE: u32 = 0o020;
 
 #[derive(Debug, Error)]
-pub(super) enum Refusal {
+pub enum Refusal {
     #[error("the path is not absolute")]
     Relative,
     #[error("{path}: {source}")]
@@ -32,17 +33,38 @@ pub(super) enum Refusal {
     TooManyLinks,
     #[error("{path} is not a regular file")]
     NotAFile { path: PathBuf },
-    #[error("{path} belongs to user {owner}, who is neither root nor this daemon's user")]
+    #[error("{path} belongs to user {owner}, who is neither root, this daemon's user nor the script's")]
     Owner { path: PathBuf, owner: u32 },
     #[error("{path} can be written by others (mode {mode:o})")]
     Writable { path: PathBuf, mode: u32 },
 }
 
+/// Those who may have a say in what runs, beside root.
+#[derive(Clone, Copy, Debug)]
+pub struct Trusted {
+    users: [Uid; 2],
+    groups: [Gid; 2],
+}
+
+impl Trusted {
+    /// For a program that runs as the daemon.
+    pub fn daemon() -> Self {
+        Self { users: [geteuid(); 2], groups: [getegid(); 2] }
+    }
+
+    /// For a program that runs as somebody else, who can do itself no harm.
+    #[must_use]
+    pub fn and(self, user: Uid, group: Gid) -> Self {
+        Self { users: [self.users[0], user], groups: [self.groups[0], group] }
+    }
+}
+
 /// The program's path without links. Blocks on the file system.
-pub(super) fn resolve(program: &Path) -> Result<PathBuf, Refusal> {
+pub fn resolve(program: &Path, trusted: Trusted) -> Result<PathBuf, Refusal> {
     if !program.is_absolute() {
         return Err(Refusal::Relative);
     }
+    let inspect = |path: &Path| inspect(path, trusted);
     let mut left: VecDeque<Step> = steps(program).collect();
     let mut current = PathBuf::from("/");
     let mut found = inspect(&current)?;
@@ -92,16 +114,16 @@ fn steps(path: &Path) -> impl Iterator<Item = Step> {
     })
 }
 
-/// One step on the way, if nobody but root and we can change where it leads.
-fn inspect(path: &Path) -> Result<fs::Metadata, Refusal> {
+/// One step on the way, if nobody else can change where it leads.
+fn inspect(path: &Path, trusted: Trusted) -> Result<fs::Metadata, Refusal> {
     let found =
         fs::symlink_metadata(path).map_err(|source| Refusal::Missing { path: path.to_owned(), source })?;
     let owner = found.uid();
-    if owner != 0 && owner != geteuid().as_raw() {
+    if owner != 0 && !trusted.users.contains(&Uid::from_raw(owner)) {
         return Err(Refusal::Owner { path: path.to_owned(), owner });
     }
     let mode = found.mode() & 0o7777;
-    let foreign_group = found.gid() != 0 && found.gid() != getegid().as_raw();
+    let foreign_group = found.gid() != 0 && !trusted.groups.contains(&Gid::from_raw(found.gid()));
     let writable = mode & OTHERS_WRITE != 0 || (mode & GROUP_WRITE != 0 && foreign_group);
     // A link's mode means nothing; in a sticky directory such as /tmp others can add, but not
     // replace what is ours.
@@ -117,6 +139,10 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    fn resolve(program: &Path) -> Result<PathBuf, Refusal> {
+        super::resolve(program, Trusted::daemon())
+    }
 
     fn chmod(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -181,5 +207,23 @@ mod tests {
         assert!(matches!(resolve(Path::new("run")).unwrap_err(), Refusal::Relative));
         assert!(matches!(resolve(&root.join("cur")).unwrap_err(), Refusal::NotAFile { .. }));
         assert!(matches!(resolve(&root.join("cur/run/x")).unwrap_err(), Refusal::Missing { .. }));
+    }
+
+    #[test]
+    fn what_belongs_to_the_scripts_own_user_may_run_as_that_user_only() {
+        if !geteuid().is_root() {
+            return assert_ne!(geteuid(), Uid::from_raw(65_533), "only root can give files away");
+        }
+        let (_directory, root) = releases();
+        let (user, group) = (Uid::from_raw(65_533), Gid::from_raw(65_532));
+        let program = root.join("cur/run");
+        nix::unistd::chown(&program, Some(user), Some(group)).unwrap();
+        chmod(&program, 0o775);
+        assert!(matches!(resolve(&program).unwrap_err(), Refusal::Owner { owner: 65_533, .. }));
+        assert!(super::resolve(&program, Trusted::daemon().and(user, group)).is_ok());
+        let other = Trusted::daemon().and(Uid::from_raw(65_531), group);
+        assert!(matches!(super::resolve(&program, other).unwrap_err(), Refusal::Owner { .. }));
+        let other = Trusted::daemon().and(user, Gid::from_raw(65_531));
+        assert!(matches!(super::resolve(&program, other).unwrap_err(), Refusal::Writable { .. }));
     }
 }
