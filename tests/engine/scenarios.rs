@@ -382,9 +382,8 @@ fn news(event: &Event) -> Option<String> {
     };
     match event {
         Event::RealServer { of, alive, news, .. } => {
-            let first = if *news == News::First { " already" } else { "" };
             let state = if *alive { "up" } else { "down" };
-            Some(format!("{} {state}{first}", name(of)))
+            Some(format!("{} {state}{}", name(of), if *news == News::First { " already" } else { "" }))
         }
         Event::Quorum { virtual_server, quorum } => {
             let what = if quorum.kind == QuorumKind::Gained { "gained" } else { "lost" };
