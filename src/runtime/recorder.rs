@@ -25,7 +25,7 @@ const ENDED: &str = "the thread that writes it has ended";
 
 #[derive(Debug)]
 pub(super) struct Recorder {
-    /// `None`: nothing is kept (a dry run, or a directory that cannot be written).
+    /// `None` in a dry run: nothing is kept, and nothing waits.
     file: Option<StateFile>,
     /// Services that are on record as ours.
     recorded: BTreeSet<ServiceId>,

@@ -79,22 +79,29 @@ pub(super) fn bytes(cx: &mut Context<'_>, value: Value<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// A string, `{ hex = "…" }` or `{ regex = "…" }`.
 fn expect(cx: &mut Context<'_>, value: Value<'_>) -> Option<Expect> {
+    text_or_pattern(cx, value, Expect::Bytes, |text| hex(text).map(Expect::Bytes), Expect::Regex)
+}
+
+/// A string, `{ hex = "…" }` or `{ regex = "…" }`, each as what it means to the key.
+pub(super) fn text_or_pattern<T>(
+    cx: &mut Context<'_>,
+    value: Value<'_>,
+    of_text: impl FnOnce(Vec<u8>) -> T,
+    of_hex: impl Fn(&str) -> Result<T, Wrong>,
+    of_pattern: impl Fn(Pattern) -> T,
+) -> Option<T> {
     match value.node {
-        DeValue::String(_) => value::parsed(cx, value, text).map(Expect::Bytes),
+        DeValue::String(_) => value::parsed(cx, value, text).map(of_text),
         DeValue::Table(_) => {
             let section = value::table(cx, value, "write { hex = \"…\" }")?;
             let mut found = Vec::new();
             for (key, value) in section.entries() {
                 match key.name {
-                    "hex" => found.push((
-                        key.place,
-                        value.field(cx, |cx, v| value::parsed(cx, v, hex).map(Expect::Bytes)),
-                    )),
+                    "hex" => found.push((key.place, value.field(cx, |cx, v| value::parsed(cx, v, &of_hex)))),
                     "regex" => found.push((
                         key.place,
-                        value.field(cx, |cx, v| value::parsed(cx, v, pattern).map(Expect::Regex)),
+                        value.field(cx, |cx, v| value::parsed(cx, v, pattern).map(&of_pattern)),
                     )),
                     _ => unknown_key(cx, Scope::Expect, key),
                 }

@@ -1,10 +1,8 @@
 //! `udp = { … }` and the pattern of a reply.
 
-use toml::de::DeValue;
-
 use super::keys::{Scope, unknown_key};
-use super::tcp::{bytes, pattern, text};
-use super::{Field, Value, only_one};
+use super::tcp::{bytes, text_or_pattern};
+use super::{Field, Value};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
 use crate::config::text::{Wrong, quote};
@@ -45,39 +43,12 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> 
 /// What the reply begins with: a string, `{ hex = "…" }` with `?` for any half byte; or
 /// `{ regex = "…" }`.
 fn reply(cx: &mut Context<'_>, value: Value<'_>) -> Option<ReplyPattern> {
-    match value.node {
-        DeValue::String(_) => {
-            let bytes = value::parsed(cx, value, text)?;
-            Some(ReplyPattern::Nibbles(
-                bytes.into_iter().flat_map(|byte| [Some(byte >> 4), Some(byte & 0x0f)]).collect(),
-            ))
-        }
-        DeValue::Table(_) => {
-            let section = value::table(cx, value, "write { hex = \"…\" }")?;
-            let mut found = Vec::new();
-            for (key, value) in section.entries() {
-                match key.name {
-                    "hex" => found.push((
-                        key.place,
-                        value.field(cx, |cx, v| value::parsed(cx, v, nibbles).map(ReplyPattern::Nibbles)),
-                    )),
-                    "regex" => found.push((
-                        key.place,
-                        value.field(cx, |cx, v| value::parsed(cx, v, pattern).map(ReplyPattern::Regex)),
-                    )),
-                    _ => unknown_key(cx, Scope::Expect, key),
-                }
-            }
-            only_one(cx, value.place, "`hex` or `regex`", found)
-        }
-        DeValue::Integer(_)
-        | DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_) => {
-            value::wrong_type(cx, value, "a string or { hex = \"…\" }", "write a text in quotes")
-        }
-    }
+    let exactly = |bytes: Vec<u8>| {
+        let halves = bytes.into_iter().flat_map(|byte| [Some(byte >> 4), Some(byte & 0x0f)]);
+        ReplyPattern::Nibbles(halves.collect())
+    };
+    let of_hex = |text: &str| nibbles(text).map(ReplyPattern::Nibbles);
+    text_or_pattern(cx, value, exactly, of_hex, ReplyPattern::Regex)
 }
 
 fn nibbles(text: &str) -> Result<Vec<Option<u8>>, Wrong> {
