@@ -6,11 +6,13 @@
 
 mod dispatcher;
 mod event;
+mod lines;
 mod outlets;
 mod script;
 #[cfg(test)]
 mod testing;
 
-pub use dispatcher::{Counters, Dispatcher, Finished, Limits};
+pub use dispatcher::{Counters, Dispatcher, Finished, Limits, Notification};
 pub use event::{Event, EventKind, Quorum};
+pub use lines::State;
 pub use outlets::Outlets;

@@ -1,5 +1,6 @@
 //! Everybody who is told of events: each event once, to all.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use tokio::runtime::Handle;
 
 use super::dispatcher::{Dispatcher, Limits, Notification};
 use super::event::{Event, EventKind};
+use super::lines;
 use crate::engine::model::{Argv, Notify};
 
 /// Dropping it ends all that is under way.
@@ -18,9 +20,9 @@ pub struct Outlets {
 
 impl Outlets {
     /// All of them live on `runtime`, which needs time and I/O enabled.
-    pub fn new(runtime: Handle, settings: &Notify) -> Self {
-        let limits = Limits { time: settings.script_timeout, ..Limits::default() };
-        Self { settings: settings.clone(), scripts: Dispatcher::new(runtime, limits) }
+    /// Scripts are run by `helper`, which is an lvsd.
+    pub fn new(runtime: Handle, helper: PathBuf, settings: &Notify) -> Self {
+        Self { settings: settings.clone(), scripts: Dispatcher::new(runtime, helper, Limits::default()) }
     }
 
     /// What was told before goes its way as it was.
@@ -39,8 +41,10 @@ impl Outlets {
             | EventKind::QuorumLost => script,
         };
         let event = Arc::new(event);
-        for argv in own.into_iter().chain(&self.settings.script) {
-            self.scripts.dispatch(Notification { argv: argv.clone(), event: Arc::clone(&event) });
+        let for_every_event = self.settings.script.as_ref().map(|script| told_by_arguments(script, &event));
+        for argv in own.cloned().into_iter().chain(for_every_event) {
+            let (user, limit) = (self.settings.script_user.clone(), self.settings.script_timeout);
+            self.scripts.dispatch(Notification { argv, user, limit, event: Arc::clone(&event) });
         }
     }
 
@@ -48,4 +52,11 @@ impl Outlets {
     pub async fn finish(self, limit: Duration) {
         self.scripts.finish(limit).await;
     }
+}
+
+/// keepalived's words follow those of the configuration.
+fn told_by_arguments(script: &Argv, event: &Event) -> Argv {
+    let mut argv = script.clone();
+    argv.arguments.extend(lines::words(event));
+    argv
 }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use nix::errno::Errno;
@@ -48,6 +48,11 @@ impl Fault {
             Self::Ours => b'o',
         }
     }
+}
+
+/// Where the daemon finds itself.
+pub fn path() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
 }
 
 /// `parent user program argument…`; an empty user is the daemon's own. Returns if it failed.
