@@ -6,9 +6,11 @@
 
 mod dispatcher;
 mod event;
+mod fifo;
 mod lines;
 mod outlets;
 mod script;
+mod standing;
 #[cfg(test)]
 mod testing;
 
@@ -16,3 +18,4 @@ pub use dispatcher::{Counters, Dispatcher, Finished, Limits, Notification};
 pub use event::{Event, EventKind, Quorum};
 pub use lines::State;
 pub use outlets::Outlets;
+pub use standing::Standing;
