@@ -1,10 +1,13 @@
 //! Lines on their way to the FIFO's reader. Bounded; never out of order; a reader that missed something
 //! is told afterwards how everything stands.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-/// Lines that wait, beside those in the pipe itself. The oldest gives way.
-pub(super) const PENDING: usize = 1024;
+use crate::notify::lines::State;
+
+/// Lines that wait, beside those in the pipe itself. The oldest gives way. Enough for every server of a
+/// large director to go down in one turn of the supervisor, which no reader can follow; a megabyte.
+pub(super) const PENDING: usize = 16_384;
 
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
@@ -13,6 +16,8 @@ pub(super) struct Backlog {
     reader: Reader,
     /// Lines gave way since the reader last knew everything.
     missed: u64,
+    /// What those lines were about: the state says nothing of what is no longer there.
+    lost: BTreeSet<String>,
     /// Since the start.
     dropped: u64,
 }
@@ -46,7 +51,10 @@ impl Backlog {
         if self.texts.len() <= PENDING {
             return Pushed::Queued;
         }
-        self.texts.pop_front();
+        let lost = self.texts.pop_front().unwrap_or_default();
+        if let Some((object, _)) = split(&lost).filter(|_| self.lost.len() < PENDING) {
+            self.lost.insert(object.to_owned());
+        }
         self.missed += 1;
         self.dropped += 1;
         if self.missed == 1 { Pushed::Overflowed } else { Pushed::Queued }
@@ -54,9 +62,7 @@ impl Backlog {
 
     /// Somebody reads and has to be told how everything stands.
     pub(super) fn begin(&mut self) {
-        self.texts.clear();
-        self.missed = 0;
-        self.reader = Reader::New;
+        *self = Self { dropped: self.dropped, reader: Reader::New, ..Self::default() };
     }
 
     /// Nobody reads any more.
@@ -73,11 +79,19 @@ impl Backlog {
     }
 
     /// How everything stands, for a reader that wants to know.
-    pub(super) fn show(&mut self, state: String) {
-        if self.wants_state() {
-            self.texts.push_back(state);
-            self.reader = Reader::Following;
+    pub(super) fn show(&mut self, mut state: String) {
+        if !self.wants_state() {
+            return;
         }
+        let there: BTreeSet<&str> = state.lines().filter_map(|line| Some(split(line)?.0)).collect();
+        let gone: String = std::mem::take(&mut self.lost)
+            .into_iter()
+            .filter(|object| !there.contains(object.as_str()))
+            .map(|object| format!("{object} {}\n", State::Down.word()))
+            .collect();
+        state.push_str(&gone);
+        self.texts.push_back(state);
+        self.reader = Reader::Following;
     }
 
     pub(super) fn pop(&mut self) -> Option<String> {
@@ -90,14 +104,19 @@ impl Backlog {
         if self.missed == 0 || !self.texts.is_empty() {
             return None;
         }
-        let missed = self.missed;
-        self.begin();
-        Some(missed)
+        self.reader = Reader::New;
+        Some(std::mem::take(&mut self.missed))
     }
 
     pub(super) const fn dropped(&self) -> u64 {
         self.dropped
     }
+}
+
+/// What a line is about, and its state; nothing for the daemon itself, or for how everything stands.
+fn split(line: &str) -> Option<(&str, &str)> {
+    let is_about = ["RS ", "VS "].iter().any(|kind| line.starts_with(kind));
+    line.trim_end().rsplit_once(' ').filter(|(object, _)| is_about && !object.contains('\n'))
 }
 
 #[cfg(test)]
@@ -153,5 +172,20 @@ mod tests {
         backlog.show("fresh state".into());
         assert_eq!(drain(&mut backlog), ["fresh state"]);
         assert_eq!((backlog.take_missed(), backlog.dropped()), (None, 5));
+    }
+    #[test]
+    fn what_has_gone_unheard_is_said_to_be_down() {
+        let mut backlog = Backlog::default();
+        backlog.begin();
+        backlog.show("RS a v UP\nRS b v UP\nVS v UP\n".into());
+        drain(&mut backlog);
+        for line in ["RS a v DOWN\n", "RS b v DOWN\n", "VS v DOWN\n", "DAEMON d UP\n"] {
+            backlog.push(line.into());
+        }
+        (0..PENDING).for_each(|n| assert_ne!(backlog.push(n.to_string()), Pushed::Needless));
+        drain(&mut backlog);
+        assert_eq!(backlog.take_missed(), Some(4));
+        backlog.show("RS b v UP\nVS v UP\n".into());
+        assert_eq!(drain(&mut backlog), ["RS b v UP\nVS v UP\nRS a v DOWN\n"]);
     }
 }

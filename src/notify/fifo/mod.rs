@@ -67,9 +67,7 @@ impl Fifo {
             Pushed::Queued => {}
             Pushed::Overflowed => {
                 let path = self.shared.path.display();
-                tracing::warn!(
-                    "the reader of the FIFO {path} has stopped reading: its oldest lines give way"
-                );
+                tracing::warn!("the reader of the FIFO {path} does not keep up: its oldest lines give way");
             }
         }
         self.shared.more.notify_one();

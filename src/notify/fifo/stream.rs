@@ -108,7 +108,7 @@ impl Stream {
         if let Some(missed) = backlog.take_missed() {
             drop(backlog);
             let path = self.shared.path.display();
-            tracing::info!("the reader of the FIFO {path} reads again, {missed} lines are missing");
+            tracing::info!("the reader of the FIFO {path} has caught up, {missed} lines are missing");
             self.shared.asking.notify_one();
         }
         false
