@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::fault::{Trouble, quoted};
 use crate::engine::model::{Argv, Family, Fault, Outcome, Phase, Script, Target, Verdict, WeightChange};
-use crate::process::helper::{self, Fault as Blame};
+use crate::process::helper::{self, Capabilities, Fault as Blame};
 use crate::process::{Ended, Leftovers, Order, Running};
 
 /// Scripts at once, whatever is configured: each is a process of unknown size.
@@ -106,6 +106,7 @@ async fn run(
     let order = Order {
         helper: plan.scripts.helper.clone(),
         user: plan.script.user.clone(),
+        capabilities: Capabilities::Drop,
         program: plan.script.argv.program.clone(),
         arguments: plan.script.argv.arguments.clone(),
         environment: environment(target, limit),

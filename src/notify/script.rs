@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::dispatcher::Notification;
 use super::event::Event;
-use crate::process::helper::Fault;
+use crate::process::helper::{Capabilities, Fault};
 use crate::process::{Leftovers, Order, Refused, Running};
 
 /// Between TERM and KILL, as keepalived has it.
@@ -61,6 +61,8 @@ pub(super) async fn run(notification: &Notification, helper: PathBuf) -> Ended {
     let order = Order {
         helper,
         user: notification.user.clone(),
+        // What runs as somebody else never has them.
+        capabilities: Capabilities::Keep,
         program: notification.argv.program.clone(),
         arguments: notification.argv.arguments.clone(),
         environment: environment(&notification.event),

@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::group::Group;
-use super::helper::{COMMAND, Fault};
+use super::helper::{COMMAND, Capabilities, Fault};
 
 /// Bytes of a reason that the helper gives.
 const MAX_REASON: u64 = 1024;
@@ -35,6 +35,7 @@ pub struct Order {
     pub helper: PathBuf,
     /// Unset: the daemon's own.
     pub user: Option<String>,
+    pub capabilities: Capabilities,
     pub program: PathBuf,
     pub arguments: Vec<String>,
     pub environment: Vec<(&'static str, String)>,
@@ -97,6 +98,7 @@ impl Running {
         command
             .arg(COMMAND)
             .arg(std::process::id().to_string())
+            .arg(order.capabilities.word())
             .arg(order.user.as_deref().unwrap_or_default())
             .arg(&order.program)
             .args(&order.arguments)
