@@ -39,8 +39,8 @@ fn at(nanos: u64) -> Time {
 
 fn entry(phase: Time, period: Duration) -> Entry {
     let (place, identity, check) = check(1, period, Duration::ZERO);
-    let key = Key::new(identity, &check.timing);
-    Entry { key, check, places: [place].into(), phase, next_run: phase, running: None, again: false }
+    let places = Places::One(place);
+    Entry { id: ProbeId(0), identity, check, places, phase, next_run: phase, run: Run::None }
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn first_runs_and_phases_are_spread_evenly() {
             // No gap between multiples of the golden ratio is twice the mean.
             assert!(gaps.max().unwrap_or(0) <= 2 * fair, "{count} in {whole:?}");
         };
-        evenness(schedule.entries.values().map(|e| e.next_run.as_nanos()).collect(), SECOND);
-        evenness(schedule.entries.values().map(|e| e.phase.as_nanos()).collect(), 10 * SECOND);
+        evenness(schedule.entries.iter().map(|e| e.next_run.as_nanos()).collect(), SECOND);
+        evenness(schedule.entries.iter().map(|e| e.phase.as_nanos()).collect(), 10 * SECOND);
     }
 }
 
@@ -164,7 +164,7 @@ fn equal_questions_are_one_probe_and_other_speeds_are_not() {
         [(place, identity, one), same, ((8, 8, 8), identity, slower), ((9, 9, 9), identity, other_warmup)];
     schedule.replace(checks.into_iter(), Time::ZERO);
     assert_eq!(schedule.len(), 2);
-    let places = |id| schedule.entry(ProbeId(id)).unwrap().places.to_vec();
+    let places = |id| schedule.entry(ProbeId(id)).unwrap().places.iter().collect::<Vec<_>>();
     assert_eq!(places(0), [place, (7, 7, 7), (9, 9, 9)]);
     assert_eq!(places(1), [(8, 8, 8)]);
 }
