@@ -10,14 +10,7 @@ use crate::engine::model::{CheckKind, Mode, OnLocalError, Probe, Target, Tcp};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn check(number: u16, delay_loop: Duration, warmup: Duration) -> (Place, Identity, Arc<Check>) {
-    let target = Target {
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: number,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, source: None };
     let timing = Timing {
         delay_loop,
         timeout: SECOND,
@@ -28,8 +21,13 @@ fn check(number: u16, delay_loop: Duration, warmup: Duration) -> (Place, Identit
     };
     let probe = Probe { target, kind: Arc::new(CheckKind::Tcp(Tcp::default())) };
     let identity = Identity::of(&probe);
-    let check =
-        Check { probe, timing, alpha: false, mode: Mode::Enforce, on_local_error: OnLocalError::Ignore };
+    let check = Check {
+        probe,
+        timing: Arc::new(timing),
+        alpha: false,
+        mode: Mode::Enforce,
+        on_local_error: OnLocalError::Ignore,
+    };
     ((0, u32::from(number), 0), identity, Arc::new(check))
 }
 
