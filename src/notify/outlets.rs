@@ -124,7 +124,9 @@ impl Outlets {
                 fifo.finish(limit).await;
             }
         };
-        let (_abandoned, ()) = tokio::join!(self.scripts.finish(limit), fifo);
+        let retired = async { while self.retired.join_next().await.is_some() {} };
+        // Those of before have their own limits, which began earlier.
+        let (_abandoned, (), ()) = tokio::join!(self.scripts.finish(limit), fifo, retired);
     }
 }
 
