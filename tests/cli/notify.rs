@@ -265,10 +265,12 @@ fn scripts_run_as_script_user_or_not_at_all() {
     let path = folder.path().join("who");
     let who = format!("id -un >{}; grep CapEff /proc/self/status >>{}", path.display(), path.display());
     let backend = Backend::new();
-    let notify = format!("script_user = \"nobody\"\nstart = {}", shell(&who));
+    let root = nix::unistd::geteuid().is_root();
+    let user = if root { "nobody" } else { "root" };
+    let notify = format!("script_user = {user:?}\nstart = {}", shell(&who));
     let place = Place::new(&config(&notify, &web(&[(&backend, 1)])));
     let _daemon = place.start();
-    if nix::unistd::geteuid().is_root() {
+    if root {
         let told = within("it is told", || Some(read(&path)).filter(|lines| lines.len() == 2));
         assert_eq!(told, ["nobody", "CapEff:\t0000000000000000"]);
     } else {
