@@ -46,7 +46,8 @@ fn dispatch(cli: &Cli) -> ExitCode {
         | Command::Drain(_)
         | Command::Disable(_)
         | Command::Enable(_)
-        | Command::Weight(_) => ask(cli),
+        | Command::Weight(_)
+        | Command::Why { .. } => ask(cli),
     }
 }
 

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::duration;
 use super::exit::ExitCode;
-use super::protocol::{OperatorWeight, Order, Reply, Request, Subject, parse_address};
+use super::protocol::{OperatorWeight, Order, Place, Reply, Request, Subject, parse_address};
 use crate::engine::model::RealServerId;
 
 /// Of a terminal.
@@ -76,6 +76,14 @@ pub enum Command {
     Enable(On),
     /// Give a real server a weight of your own, or "auto" for the configured one
     Weight(Weight),
+    /// Why a real server is as it is: its last changes with their evidence, and what holds now
+    Why {
+        #[command(flatten)]
+        at: At,
+        /// For programs
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Which real server, and the words that go with an order.
@@ -98,6 +106,17 @@ pub struct Weight {
     pub weight: OperatorWeight,
     #[command(flatten)]
     pub note: Note,
+}
+
+/// Which real server.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct At {
+    /// The real server, as configured
+    #[arg(value_name = "ADDRESS", value_parser = parse_address, help = ADDRESS_HELP)]
+    pub address: RealServerId,
+    /// Only in this virtual server; without it, wherever the address is
+    #[arg(long = "in", value_name = "NAME")]
+    pub virtual_server: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
@@ -150,6 +169,7 @@ impl Command {
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
+            Self::Why { at, json: _ } => Some(Request::Why { on: at.place() }),
         }
     }
 }
@@ -172,7 +192,7 @@ pub enum Reader {
 /// A success speaks on stdout, a failure on stderr; `--json` prints data as it came. Each ends
 /// with a line break unless it is empty.
 pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
-    let wants_json = matches!(command, Command::Status { json: true, .. });
+    let wants_json = matches!(command, Command::Status { json: true, .. } | Command::Why { json: true, .. });
     let text = match &reply.data {
         Some(data) if wants_json && reply.ok => data.get(),
         _ => reply.text.as_str(),
@@ -201,6 +221,12 @@ fn cut(table: &str) -> String {
 impl On {
     fn request(&self, order: Order) -> Request {
         Request::Order { order, on: self.note.subject(self.address) }
+    }
+}
+
+impl At {
+    fn place(&self) -> Place {
+        Place { address: self.address, virtual_server: self.virtual_server.clone() }
     }
 }
 

@@ -6,11 +6,15 @@ pub mod cli;
 pub mod client;
 pub mod duration;
 mod exit;
+pub mod happening;
 mod peer;
 pub mod protocol;
 pub mod server;
 pub mod socket;
 pub mod status;
+mod text;
+mod wall;
+pub mod why;
 
 pub use exit::ExitCode;
 pub use peer::Peer;

@@ -39,6 +39,10 @@ pub enum Request {
         weight: OperatorWeight,
         on: Subject,
     },
+    /// Why a real server is as it is.
+    Why {
+        on: Place,
+    },
     /// What a reload to these sources would do. Their shape is between the one that reads the
     /// files and the one that lowers them.
     Plan {
@@ -59,6 +63,17 @@ pub struct Subject {
     pub reason: Option<String>,
     #[serde(rename = "for_ms", with = "millis", default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
+}
+
+/// Which real server is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    #[serde(with = "address")]
+    pub address: RealServerId,
+    /// The one virtual server meant; every one that has the address if unset.
+    #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+    pub virtual_server: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use tracing::{debug, error, info, warn};
 
+use super::history::History;
 use crate::control::duration;
 use crate::engine::model::{self, Argv, Check, Fault, Notify, Phase};
 use crate::engine::{
@@ -27,6 +28,7 @@ pub(super) struct Announcer {
     /// Events so far.
     sequence: u64,
     outlets: Outlets,
+    pub(super) history: History,
     /// By virtual server, real server and what it was.
     local_errors: Repeats<(String, String, String)>,
 }
@@ -34,7 +36,8 @@ pub(super) struct Announcer {
 impl Announcer {
     pub(super) fn new(name: String, outlets: Outlets) -> Self {
         let local_errors = Repeats::new(HOURLY, REPEATS);
-        Self { name, broken_checks: 0, sequence: 0, outlets, local_errors }
+        let history = History::default();
+        Self { name, broken_checks: 0, sequence: 0, outlets, history, local_errors }
     }
 
     /// A new configuration is in force.
@@ -44,6 +47,7 @@ impl Announcer {
     }
 
     pub(super) fn announce(&mut self, event: Event, now: Time) {
+        self.history.note(&event, now);
         match event {
             Event::RealServer { of, alive, news, cause } => self.real_server(&of, alive, news, &cause),
             Event::Weight { of, from, to, cause } => {
@@ -312,7 +316,7 @@ impl<'a> Names<'a> {
 
 fn reason(cause: &Cause) -> String {
     match cause {
-        Cause::Check { kind, detail } => format!("{kind} check: {detail}"),
+        Cause::Check { kind, detail, evidence: _ } => format!("{kind} check: {detail}"),
         Cause::Operator => "by the operator's order".to_owned(),
         Cause::OrderEnded => "the time of the operator's order is over".to_owned(),
         Cause::Reload => "by the reload".to_owned(),
@@ -336,7 +340,7 @@ pub(super) fn order_name(change: OrderChange) -> String {
     }
 }
 
-fn given_name(change: OrderChange) -> String {
+pub(super) fn given_name(change: OrderChange) -> String {
     match change {
         OrderChange::Drain => "drain".to_owned(),
         OrderChange::Disable => "disable".to_owned(),

@@ -15,6 +15,8 @@ mod announce;
 mod clock;
 mod failures;
 mod front;
+mod history;
+mod inquiries;
 mod kernel;
 mod loading;
 mod lock;

@@ -126,6 +126,8 @@ impl Supervisor {
         let standings = self.announcer.before_reload(self.engine.virtual_servers());
         let plan = self.engine.handle_reload(&config, &readings, now);
         self.announcer.announce_reload(standings.as_deref(), self.engine.virtual_servers());
+        let pools = (before.virtual_servers.as_slice(), self.engine.virtual_servers());
+        self.announcer.history.note_reload(&plan, pools, now);
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
         notes.extend(restart_needs(&before.daemon, &config.daemon));

@@ -6,17 +6,17 @@ use std::time::Duration;
 use super::announce::order_name;
 use super::kernel::{Ticket, View};
 use super::supervisor::Supervisor;
-use crate::control::protocol::{OperatorWeight, Order, Request, Subject};
+use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
 use crate::control::{Peer, Reply, counted, status};
 use crate::engine::model::RealServerId;
-use crate::engine::snapshot::{OrderNote, Snapshot};
+use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
 use crate::ipvs::OperationError;
 
 /// For the kernel's part of a status; without it the counters read 0.
-const VIEW: Duration = Duration::from_secs(1);
+pub(super) const VIEW: Duration = Duration::from_secs(1);
 
 pub(super) type Ask = Call;
 
@@ -63,6 +63,7 @@ impl Supervisor {
                 };
                 let _ = reply.send(self.order(change, &on, &peer, now));
             }
+            Request::Why { on } => self.answer_why(&on, reply, now),
             Request::Plan { sources } => {
                 if let Err(reply) = self.planning.try_begin(sources, reply) {
                     let _ = reply.send(Reply::failed("another plan is being made, try again"));
@@ -86,6 +87,16 @@ impl Supervisor {
         answer(change, on, self.engine.handle_order(selector, change, &note))
     }
 
+    /// What the kernel should hold by now, and the last refusal for each service that it holds not so.
+    pub(super) fn wanted(&self) -> (Table, BTreeMap<ServiceId, String>) {
+        let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals.clone());
+        if self.progress.writing.written < self.progress.asked || self.recorder.is_holding() {
+            // What is on its way is not missing; what was refused already is.
+            wanted.services.retain(|id, _| refusals.contains_key(id));
+        }
+        (wanted, refusals)
+    }
+
     /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
     /// from the loop.
     fn answer_status(&self, name: Option<String>, reply: super::supervisor::Answer, now: Time) {
@@ -93,18 +104,14 @@ impl Supervisor {
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
         snapshot.dry_run = self.target == super::start::Target::Memory;
-        let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals.clone());
-        if self.progress.writing.written < self.progress.asked || self.recorder.is_holding() {
-            // What is on its way is not missing; what was refused already is.
-            wanted.services.retain(|id, _| refusals.contains_key(id));
-        }
+        let (wanted, refusals) = self.wanted();
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
         tokio::spawn(async move {
             let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok);
             let render = move || {
                 if let Some(view) = view {
-                    fill_in(&mut snapshot, &view);
+                    fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
                     find_missing(&mut snapshot, &view, &wanted, &refusals);
                 }
                 status::reply(&snapshot, &daemon, name.as_deref(), now)
@@ -119,7 +126,10 @@ impl Supervisor {
 fn answer(change: OrderChange, on: &Subject, result: Result<Ordered, OrderRefusal>) -> Reply {
     match result {
         Ok(ordered) => Reply::done(carried_out(change, &ordered)),
-        Err(refusal) => Reply::failed(refused(on, &refusal)),
+        Err(refusal) => {
+            let place = Place { address: on.address, virtual_server: on.virtual_server.clone() };
+            Reply::failed(refused(&place, &refusal))
+        }
     }
 }
 
@@ -149,7 +159,7 @@ fn carried_out(change: OrderChange, ordered: &Ordered) -> String {
 }
 
 /// Why an order found nobody, or too many, and what it could have meant.
-fn refused(on: &Subject, refusal: &OrderRefusal) -> String {
+pub(super) fn refused(on: &Place, refusal: &OrderRefusal) -> String {
     let address = on.address;
     match refusal {
         OrderRefusal::Nobody { near } => {
@@ -174,8 +184,8 @@ fn candidates(intro: &str, servers: &[Server]) -> String {
 }
 
 /// What the engine cannot know: which entries the kernel holds, and their connections.
-fn fill_in(snapshot: &mut Snapshot, view: &View) {
-    for server in snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers) {
+pub(super) fn fill_in<'a>(servers: impl Iterator<Item = &'a mut RealServerStatus>, view: &View) {
+    for server in servers {
         server.installed = server.destinations.iter().any(|(service, destination)| {
             view.table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
         });
@@ -187,6 +197,15 @@ fn fill_in(snapshot: &mut Snapshot, view: &View) {
     }
 }
 
+pub(super) fn miss(server: &mut RealServerStatus, view: &View, wanted: &Table) {
+    server.missing = server.destinations.iter().any(|(service, destination)| {
+        let has = |table: &Table| {
+            table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
+        };
+        has(wanted) && !has(&view.table)
+    });
+}
+
 /// What is wanted and not there: the kernel has refused it, or was not yet asked.
 fn find_missing(
     snapshot: &mut Snapshot,
@@ -195,14 +214,7 @@ fn find_missing(
     refusals: &BTreeMap<ServiceId, String>,
 ) {
     for virtual_server in &mut snapshot.virtual_servers {
-        for server in &mut virtual_server.real_servers {
-            server.missing = server.destinations.iter().any(|(service, destination)| {
-                let has = |table: &Table| {
-                    table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
-                };
-                has(wanted) && !has(&view.table)
-            });
-        }
+        virtual_server.real_servers.iter_mut().for_each(|server| miss(server, view, wanted));
         let lacks = |id: &ServiceId| match (wanted.services.get(id), view.table.services.get(id)) {
             (Some(wanted), Some(found)) => wanted != found,
             (Some(_), None) => true,

@@ -17,3 +17,5 @@ mod stop;
 mod support;
 #[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod why;

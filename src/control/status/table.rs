@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::order_name;
 use crate::control::duration;
+use crate::control::text::clean;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{
     CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, VirtualServerStatus,
@@ -157,10 +158,4 @@ fn complaint(check: &CheckStatus, now: Time) -> Option<String> {
         ),
     };
     Some(line)
-}
-
-/// Details come from servers and reasons from operators: nothing of them may reach a terminal
-/// as a control sequence.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
