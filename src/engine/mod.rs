@@ -8,6 +8,7 @@
 //! then sleep until [`Engine::poll_timeout`] or the next input. The same inputs give the same
 //! outputs, byte for byte.
 
+pub mod announcements;
 mod checker;
 mod desired;
 mod event;

@@ -102,8 +102,17 @@ pub struct VirtualServer {
     pub sorry_server: Option<SorryServer>,
     pub quorum_up: Option<Argv>,
     pub quorum_down: Option<Argv>,
+    /// Its addresses are put on an interface while they have quorum.
+    pub announce: Option<Announce>,
     /// In file order; no two with the same identity.
     pub real_servers: Vec<Arc<RealServer>>,
+}
+
+/// Where the virtual addresses stand, so that a routing daemon tells its neighbours of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announce {
+    /// 1 to 15 bytes, the name of an interface that is the operator's.
+    pub interface: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -217,6 +217,7 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
         sorry_server: _,
         quorum_up,
         quorum_down,
+        announce,
         real_servers: _,
     } = new;
     let mut reasons = Reasons::default();
@@ -230,6 +231,7 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
     reasons.shown("omega", &old.omega, omega);
     reasons.named("quorum_up", old.quorum_up == *quorum_up);
     reasons.named("quorum_down", old.quorum_down == *quorum_down);
+    reasons.named("announce", old.announce == *announce);
     reasons.0
 }
 

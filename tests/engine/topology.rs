@@ -202,6 +202,7 @@ impl VirtualServer {
             sorry_server: self.sorry_server.as_ref().map(|s| s.lower(self.lb_kind.as_deref())),
             quorum_up: None,
             quorum_down: None,
+            announce: None,
             real_servers: self.real_server.iter().map(|s| Arc::new(self.server(s, port))).collect(),
         }
     }

@@ -151,6 +151,7 @@ impl PoolSpec {
             }),
             quorum_up: None,
             quorum_down: None,
+            announce: None,
             real_servers: servers.collect(),
         }
     }

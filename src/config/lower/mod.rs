@@ -1,6 +1,7 @@
 //! From what the files say to what it means: defaults, inheritance, and every rule that takes
 //! more than one value. Reads nothing but the mirror; gives values that cannot be wrong.
 
+mod announce;
 mod checks;
 mod daemon;
 mod forwarding;
@@ -56,6 +57,7 @@ struct Lowering<'r> {
     sync: Option<Place>,
     /// Kinds with an inherited virtual host, by the address of the kind without one.
     with_host: HashMap<(usize, String), Arc<CheckKind>>,
+    announced: announce::Announced,
 }
 
 impl<'r> Lowering<'r> {
@@ -69,6 +71,7 @@ impl<'r> Lowering<'r> {
             overlaps: HashSet::new(),
             sync: root.daemon.sync.get().map(|sync| sync.value.place),
             with_host: HashMap::new(),
+            announced: announce::Announced::default(),
         }
     }
 

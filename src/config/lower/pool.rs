@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::real_server::{Identities, Lowered};
 use super::services::Services;
-use super::{Lowering, forwarding, quorum, real_server, scheduling, services};
+use super::{Lowering, announce, forwarding, quorum, real_server, scheduling, services};
 use crate::config::context::{At, Context, Field};
 use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
@@ -68,6 +68,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         sorry_server,
         quorum_up: raw.quorum_up.value(),
         quorum_down: raw.quorum_down.value(),
+        announce: announce::lower(cx, all, raw, &pool, &services.ids),
         real_servers: servers.into_iter().map(|lowered| Arc::new(lowered.server)).collect(),
         services: services.ids,
         // Broken only if something was reported, and then nobody sees this.

@@ -15,6 +15,7 @@ pub(in crate::config) enum Scope {
     VirtualServer,
     RealServer,
     SorryServer,
+    Announce,
     Tunnel,
     Check,
     Tcp,
@@ -34,7 +35,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -43,6 +44,7 @@ impl Scope {
         Self::VirtualServer,
         Self::RealServer,
         Self::SorryServer,
+        Self::Announce,
         Self::Tunnel,
         Self::Check,
         Self::Tcp,
@@ -71,6 +73,7 @@ impl Scope {
             Self::VirtualServer => "[[virtual_server]]",
             Self::RealServer => "[[virtual_server.real_server]]",
             Self::SorryServer => "`sorry_server`",
+            Self::Announce => "`announce`",
             Self::Tunnel => "`tunnel`",
             Self::Check => "a check",
             Self::Tcp => "`tcp`",
@@ -101,6 +104,7 @@ impl Scope {
             Self::VirtualServer => &[VIRTUAL_SERVER, POOL, COMMON],
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
+            Self::Announce => &[&["interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
                 &[&["tcp", "http", "dns", "smtp", "udp", "ping", "script", "file", "grpc", "fwmark"], COMMON]
@@ -154,6 +158,7 @@ const POOL: &[&str] = &[
     "quorum",
     "hysteresis",
     "omega",
+    "announce",
     "inhibit_on_failure",
     "virtualhost",
     "check",

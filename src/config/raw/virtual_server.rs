@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use super::announce::{self, Announce};
 use super::check::{CheckRef, check_list};
 use super::keys::{Scope, unknown_key};
 use super::{At, CommonOptions, Field, ForwardingOptions, Section, Value, tables};
@@ -30,6 +31,7 @@ pub(in crate::config) struct PoolOptions {
     pub(in crate::config) quorum: Field<u32>,
     pub(in crate::config) hysteresis: Field<u32>,
     pub(in crate::config) omega: Field<bool>,
+    pub(in crate::config) announce: Field<Announce>,
     pub(in crate::config) inhibit_on_failure: Field<bool>,
     pub(in crate::config) virtualhost: Field<String>,
     pub(in crate::config) check: Field<Vec<At<CheckRef>>>,
@@ -103,6 +105,7 @@ impl PoolOptions {
             "one_packet" => self.one_packet = value.field(cx, value::boolean),
             "quorum" => self.quorum = value.field(cx, value::positive),
             "hysteresis" => self.hysteresis = value.field(cx, value::count),
+            "announce" => self.announce = value.field(cx, announce::read),
             "omega" => self.omega = value.field(cx, value::boolean),
             "inhibit_on_failure" => self.inhibit_on_failure = value.field(cx, value::boolean),
             "virtualhost" => self.virtualhost = value.field(cx, host),
@@ -127,6 +130,7 @@ impl PoolOptions {
             quorum: self.quorum.or(&outer.quorum),
             hysteresis: self.hysteresis.or(&outer.hysteresis),
             omega: self.omega.or(&outer.omega),
+            announce: self.announce.or(&outer.announce),
             inhibit_on_failure: self.inhibit_on_failure.or(&outer.inhibit_on_failure),
             virtualhost: self.virtualhost.or(&outer.virtualhost),
             check: self.check.or(&outer.check),
