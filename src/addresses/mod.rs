@@ -8,6 +8,7 @@ mod codec;
 mod reader;
 mod socket;
 mod watcher;
+mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,6 +16,7 @@ use std::net::IpAddr;
 pub use codec::Malformed;
 pub use reader::{ReadError, Reader};
 pub use watcher::{Watcher, spawn_watcher};
+pub use writer::{WriteError, Writer};
 
 /// All addresses and interfaces of this network name space, as one dump found them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -153,6 +153,7 @@ impl VirtualServer {
             }),
             real_servers: self.real_servers.iter().map(|s| s.status(self.config.services.iter())).collect(),
             missing: Vec::new(),
+            announcements: Vec::new(),
         }
     }
 }

@@ -33,6 +33,7 @@ mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod vips;
 mod watcher;
 
 pub use start::{Target, run};

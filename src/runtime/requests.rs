@@ -1,6 +1,6 @@
 //! What clients of the control socket ask, turned into calls of the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::announce::order_name;
@@ -27,12 +27,23 @@ pub(super) struct Writing {
     written: Ticket,
     /// The last refusal for each service, while not all is settled.
     refusals: BTreeMap<ServiceId, String>,
+    /// Services that are not in the table as they should be, when it was last written.
+    open: BTreeSet<ServiceId>,
 }
 
 impl Writing {
-    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], settled: bool) {
+    pub(super) fn written(&self) -> Ticket {
+        self.written
+    }
+
+    pub(super) fn open(&self) -> &BTreeSet<ServiceId> {
+        &self.open
+    }
+
+    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], open: BTreeSet<ServiceId>) {
         self.written = ticket;
-        if settled {
+        self.open = open;
+        if self.open.is_empty() {
             self.refusals.clear();
         }
         // Of one round the first: what is refused after it says nothing more.
@@ -98,6 +109,7 @@ impl Supervisor {
             // What is on its way is not missing; what was refused already is.
             wanted.services.retain(|id, _| refusals.contains_key(id));
         }
+        self.vips.show(&mut snapshot);
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
         tokio::spawn(async move {

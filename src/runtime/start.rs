@@ -26,6 +26,7 @@ use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use super::vips::Vips;
 use super::watcher::Watcher;
 use crate::checks::Scripts;
 use crate::control::{self, ExitCode, Reply};
@@ -340,6 +341,10 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     let writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
     dependencies.install_kernel(writer.answers());
     dependencies.install_vitals();
+    let vips = match target {
+        Target::Kernel => Vips::spawn().map_err(chain)?,
+        Target::Memory => Vips::none(),
+    };
     let notifications = Dispatcher::new(tokio::runtime::Handle::current(), Limits::default());
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
@@ -353,6 +358,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         probes,
         watcher,
         writer,
+        vips,
         recorder: Recorder::new(file, &left_behind, opened.timeouts),
         announcer: Announcer::new(daemon_name(&config), notifications),
         manager: ServiceManager::from_env(),

@@ -24,6 +24,7 @@ use super::reloading::Reloading;
 use super::requests::{Ask, Writing};
 use super::signals::{Signal, Signals};
 use super::start::Target;
+use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, Outcome};
@@ -48,6 +49,7 @@ pub(super) struct Supervisor {
     pub(super) watcher: Watcher,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
+    pub(super) vips: Vips,
     pub(super) announcer: Announcer,
     pub(super) manager: ServiceManager,
     pub(super) log: Arc<Log>,
@@ -111,12 +113,13 @@ enum Input {
     Outcomes(Vec<(ProbeId, Outcome)>),
     Files(Files),
     Report(Report),
+    Addresses(vips::Report),
     Ask(Ask),
     Loaded(Result<Ready, Refusal>),
     Planned(Planned),
     Saved(std::io::Result<()>),
     Signal(Signal),
-    /// The writer's thread has ended by itself.
+    /// A thread that the table or the addresses depend on has ended by itself.
     Broken,
     Timeout,
 }
@@ -153,6 +156,7 @@ impl Supervisor {
             biased;
             signal = self.inputs.signals.next() => Input::Signal(signal),
             report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
+            report = self.vips.report() => report.map_or(Input::Broken, Input::Addresses),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             Some(files) = self.inputs.files.recv() => Input::Files(files),
@@ -175,6 +179,7 @@ impl Supervisor {
             }
             Input::Files(files) => self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now),
             Input::Report(report) => self.handle_report(report, now),
+            Input::Addresses(report) => self.handle_addresses(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
             Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
@@ -215,6 +220,7 @@ impl Supervisor {
                 self.progress.asked = self.writer.want(free);
             }
         }
+        self.settle_addresses();
         if self.engine.take_memory_changed() {
             self.recorder.note_change();
         }
@@ -264,8 +270,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled } => {
-                self.progress.writing.note(ticket, &failed, settled);
+            Report::Written { ticket, operations, failed, settled, open } => {
+                self.progress.writing.note(ticket, &failed, open);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {

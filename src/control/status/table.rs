@@ -6,7 +6,8 @@ use super::order_name;
 use crate::control::duration;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{
-    CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, VirtualServerStatus,
+    AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
+    VirtualServerStatus,
 };
 use crate::engine::time::Time;
 
@@ -53,6 +54,7 @@ fn virtual_server(vs: &VirtualServerStatus, now: Time) -> String {
         Some(refusal) => format!("  NOT AS WANTED in the kernel: {service}: {}", clean(refusal)),
         None => format!("  NOT AS WANTED in the kernel: {service}"),
     }));
+    lines.extend(vs.announcements.iter().map(announcement));
     if let Some(sorry) = vs.sorry_server {
         let role = if sorry.active { "SERVING" } else { "standing by" };
         lines.push(format!("  sorry server {}  {role}", sorry.address));
@@ -63,6 +65,17 @@ fn virtual_server(vs: &VirtualServerStatus, now: Time) -> String {
         real_servers(&vs.real_servers, now, &mut lines);
     }
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+fn announcement(status: &AnnouncementStatus) -> String {
+    let AnnouncementStatus { address, interface, announced, wanted, problem } = status;
+    let state = match (wanted, announced) {
+        (_, true) => "announced on",
+        (true, false) => "NOT ANNOUNCED on",
+        (false, false) => "withdrawn from",
+    };
+    let why = problem.as_ref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
+    format!("  {address} {state} {interface}{why}")
 }
 
 fn real_servers(servers: &[RealServerStatus], now: Time, lines: &mut Vec<String>) {

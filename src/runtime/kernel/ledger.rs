@@ -173,6 +173,11 @@ impl Ledger {
         self.unsettled.is_empty()
     }
 
+    /// Services that are not, or may not be, as they are wanted.
+    pub(super) fn unsettled(&self) -> &BTreeSet<ServiceId> {
+        &self.unsettled
+    }
+
     pub(super) fn is_settled_for(&self, id: &ServiceId) -> bool {
         !self.unsettled.contains(id)
     }

@@ -31,16 +31,25 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
+#[cfg(test)]
+impl Ticket {
+    pub(super) const fn for_tests(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// What the writer tells the supervisor. The channel closes when the writer ends, be it asked or broken.
 #[derive(Debug)]
 pub(super) enum Report {
     /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
-    /// time; `settled` says that nothing is left to do, of this time or of any before.
+    /// time; `settled` says that nothing is left to do, of this time or of any before, and `open` for
+    /// which services there is.
     Written {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
         settled: bool,
+        open: BTreeSet<ServiceId>,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,

@@ -47,8 +47,8 @@ pub(super) struct WritingThread {
     taken: Ticket,
     unreported: Tally,
     reported: Ticket,
-    /// As last reported.
-    settled: bool,
+    /// Services that were unsettled, as last reported.
+    open: BTreeSet<ServiceId>,
 }
 
 /// What has been done since the last report of it.
@@ -87,7 +87,7 @@ impl WritingThread {
             taken: Ticket::default(),
             unreported: Tally::default(),
             reported: Ticket::default(),
-            settled: true,
+            open: BTreeSet::new(),
         }
     }
 
@@ -220,10 +220,11 @@ impl WritingThread {
     fn report_written(&mut self) {
         let Tally { operations, failed } = std::mem::take(&mut self.unreported);
         let (ticket, settled) = (self.taken, self.ledger.is_settled());
-        let news = ticket > self.reported || settled != self.settled;
+        let open = self.ledger.unsettled();
+        let news = ticket > self.reported || *open != self.open;
         if operations > 0 || !failed.is_empty() || news {
-            (self.reported, self.settled) = (ticket, settled);
-            self.report(Report::Written { ticket, operations, failed, settled });
+            (self.reported, self.open) = (ticket, open.clone());
+            self.report(Report::Written { ticket, operations, failed, settled, open: open.clone() });
         }
     }
 
