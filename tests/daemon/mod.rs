@@ -1,5 +1,6 @@
 //! The daemon as its users run it, judged on the kernel's table and on what clients see.
 
+mod announce;
 mod crash;
 mod drift;
 mod failover;
