@@ -62,6 +62,16 @@ struct VirtualServer<'a> {
     sorry_server: Option<SorryServer>,
     real_servers: Vec<RealServer<'a>>,
     missing: Vec<Missing<'a>>,
+    /// At least one service is in force: always, where there is no `active_when`.
+    active: bool,
+    inactive: Vec<Inactive<'a>>,
+}
+
+/// A service that `active_when` keeps out of the table.
+#[derive(Debug, Serialize)]
+struct Inactive<'a> {
+    service: String,
+    reason: &'a str,
 }
 
 /// A service that is not in the kernel as it should be.
@@ -187,6 +197,12 @@ impl<'a> VirtualServer<'a> {
                 .missing
                 .iter()
                 .map(|(service, why)| Missing { service: service.to_string(), refusal: why.as_deref() })
+                .collect(),
+            active: vs.inactive.len() < vs.services.len(),
+            inactive: vs
+                .inactive
+                .iter()
+                .map(|(service, reason)| Inactive { service: service.to_string(), reason })
                 .collect(),
         }
     }

@@ -63,6 +63,7 @@ pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualSe
         sorry_server: None,
         quorum_up: None,
         quorum_down: None,
+        active_when: None,
         real_servers: servers.iter().map(|address| real_server(address)).collect(),
     })
 }

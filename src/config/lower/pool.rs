@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::real_server::{Identities, Lowered};
 use super::services::Services;
-use super::{Lowering, forwarding, quorum, real_server, scheduling, services};
+use super::{Lowering, active_when, forwarding, quorum, real_server, scheduling, services};
 use crate::config::context::{At, Context, Field};
 use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
@@ -50,6 +50,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
     let scheduler = scheduling::scheduler(cx, &pool);
     let flags = scheduling::flags(cx, &pool);
     let persistence = scheduling::persistence(cx, &raw.pool, &pool, &services);
+    let active_when = active_when::lower(cx, raw, &pool, &services);
     warn(
         cx,
         raw,
@@ -62,6 +63,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         scheduler_flags: flags,
         one_packet: scheduling::one_packet(cx, &pool, &services),
         persistence,
+        active_when,
         quorum: pool.quorum.value_or(defaults::QUORUM),
         hysteresis: pool.hysteresis.value_or(defaults::HYSTERESIS),
         omega: pool.omega.value_or(false),

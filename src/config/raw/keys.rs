@@ -16,6 +16,7 @@ pub(in crate::config) enum Scope {
     RealServer,
     SorryServer,
     Tunnel,
+    ActiveWhen,
     Check,
     Tcp,
     Expect,
@@ -34,7 +35,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -44,6 +45,7 @@ impl Scope {
         Self::RealServer,
         Self::SorryServer,
         Self::Tunnel,
+        Self::ActiveWhen,
         Self::Check,
         Self::Tcp,
         Self::Expect,
@@ -72,6 +74,7 @@ impl Scope {
             Self::RealServer => "[[virtual_server.real_server]]",
             Self::SorryServer => "`sorry_server`",
             Self::Tunnel => "`tunnel`",
+            Self::ActiveWhen => "`active_when`",
             Self::Check => "a check",
             Self::Tcp => "`tcp`",
             Self::Expect => "bytes or a pattern",
@@ -101,6 +104,7 @@ impl Scope {
             Self::VirtualServer => &[VIRTUAL_SERVER, POOL, COMMON],
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
+            Self::ActiveWhen => &[&["address_present", "file", "interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
                 &[&["tcp", "http", "dns", "smtp", "udp", "ping", "script", "file", "grpc", "fwmark"], COMMON]
@@ -156,6 +160,7 @@ const POOL: &[&str] = &[
     "omega",
     "inhibit_on_failure",
     "virtualhost",
+    "active_when",
     "check",
 ];
 
@@ -239,6 +244,7 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("misc_path", "argv"),
     ("misc_dynamic", "dynamic_weight"),
     ("track_file", "path"),
+    ("ha_suspend", "active_when"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

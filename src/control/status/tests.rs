@@ -90,6 +90,7 @@ fn snapshot() -> Snapshot {
                 name: "web".into(),
                 services: vec![service("192.0.2.10"), service("2001:db8::10")],
                 scheduler: "wrr".into(),
+                inactive: vec![],
                 quorum: QuorumStatus {
                     up: false,
                     weight: 1,
@@ -119,6 +120,7 @@ fn snapshot() -> Snapshot {
                 name: "empty".into(),
                 services: vec![service("192.0.2.11")],
                 scheduler: "rr".into(),
+                inactive: vec![(service("192.0.2.11"), "192.0.2.11 is on no interface".into())],
                 quorum: QuorumStatus {
                     up: true,
                     weight: 0,
@@ -158,10 +160,11 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
             r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]}],"#,
             r#""missing":[{"service":"tcp 192.0.2.10:80","refusal":"add service tcp 192.0.2.10:80: no such scheduler"},"#,
-            r#"{"service":"tcp [2001:db8::10]:80","refusal":null}]},"#,
+            r#"{"service":"tcp [2001:db8::10]:80","refusal":null}],"active":true,"inactive":[]},"#,
             r#"{"name":"empty","services":["tcp 192.0.2.11:80"],"scheduler":"rr","#,
             r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1,"age_ms":0},"#,
-            r#""sorry_server":null,"real_servers":[],"missing":[]}],"#,
+            r#""sorry_server":null,"real_servers":[],"missing":[],"active":false,"#,
+            r#""inactive":[{"service":"tcp 192.0.2.11:80","reason":"192.0.2.11 is on no interface"}]}],"#,
             r#""kernel":{"operations":7,"failures":1,"drift":2},"broken_checks":3,"dry_run":true}"#,
         )
     );
