@@ -64,6 +64,9 @@ struct VirtualServer<'a> {
     real_servers: Vec<RealServer<'a>>,
     missing: Vec<Missing<'a>>,
     announce: Vec<Announcement<'a>>,
+    /// At least one service is in force: always, where there is no `active_when`.
+    active: bool,
+    inactive: Vec<Inactive<'a>>,
 }
 
 /// An address that stands on an interface while a service of it has quorum.
@@ -74,6 +77,13 @@ struct Announcement<'a> {
     announced: bool,
     wanted: bool,
     problem: Option<&'a str>,
+}
+
+/// A service that `active_when` keeps out of the table.
+#[derive(Debug, Serialize)]
+struct Inactive<'a> {
+    service: String,
+    reason: &'a str,
 }
 
 /// A service that is not in the kernel as it should be.
@@ -201,6 +211,12 @@ impl<'a> VirtualServer<'a> {
                 .map(|(service, why)| Missing { service: service.to_string(), refusal: why.as_deref() })
                 .collect(),
             announce: vs.announcements.iter().map(Announcement::new).collect(),
+            active: vs.inactive.len() < vs.services.len(),
+            inactive: vs
+                .inactive
+                .iter()
+                .map(|(service, reason)| Inactive { service: service.to_string(), reason })
+                .collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Which virtual addresses should stand on which interface: a function of configuration and quorum.
+//! Which virtual addresses should stand on which interface: a function of configuration, quorum and gates.
 //!
 //! An address counts for all of its services, whichever virtual servers they belong to: it is wanted
-//! while any of them has quorum, so that one service's failure never takes another's address away.
+//! while any of them is active and has quorum, so that one service's failure never takes another's address away.
 //! A sorry server that serves does not hold it, as keepalived's `quorum_down` would take it away.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,27 @@ pub struct Holders {
     /// wanted while there is one.
     pub with_quorum: Vec<(ServiceId, Arc<model::VirtualServer>)>,
     pub without: Vec<(ServiceId, Arc<model::VirtualServer>)>,
+    /// Services that `active_when` keeps out of the table; they do not count, whatever their quorum.
+    pub inactive: Vec<(ServiceId, Arc<model::VirtualServer>)>,
+}
+
+/// What the announcements depend on beside the configuration: to be compared, so as to make them anew
+/// only when they can have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grounds(Vec<(bool, Vec<ServiceId>)>);
+
+impl Grounds {
+    pub fn of(pools: &[VirtualServer]) -> Self {
+        Self(pools.iter().map(|pool| (pool.quorum_up, pool.inactive.keys().copied().collect())).collect())
+    }
+
+    /// Are they still those of `pools`?
+    pub fn hold(&self, pools: &[VirtualServer]) -> bool {
+        self.0.len() == pools.len()
+            && self.0.iter().zip(pools).all(|((quorum_up, inactive), pool)| {
+                *quorum_up == pool.quorum_up && inactive.iter().eq(pool.inactive.keys())
+            })
+    }
 }
 
 impl Holders {
@@ -68,7 +89,11 @@ impl Announcements {
                 let Some(interface) = interfaces.get(&address) else { continue };
                 let key = VirtualAddress { interface: Arc::clone(interface), address };
                 let holders = announcements.addresses.entry(key).or_default();
-                let side = if holds(pool) { &mut holders.with_quorum } else { &mut holders.without };
+                let side = match (pool.inactive.contains_key(&service), pool.is_quorum_up()) {
+                    (true, _) => &mut holders.inactive,
+                    (false, true) => &mut holders.with_quorum,
+                    (false, false) => &mut holders.without,
+                };
                 side.push((service, Arc::clone(pool.config())));
             }
         }
@@ -83,11 +108,6 @@ impl Announcements {
     pub fn wanted(&self) -> impl Iterator<Item = &VirtualAddress> {
         self.addresses.iter().filter(|(_, holders)| holders.is_held()).map(|(address, _)| address)
     }
-}
-
-/// Does this pool keep its addresses where they are announced?
-pub fn holds(pool: &VirtualServer) -> bool {
-    pool.is_quorum_up()
 }
 
 fn addresses(pool: &VirtualServer) -> impl Iterator<Item = (ServiceId, IpAddr)> + '_ {

@@ -35,6 +35,8 @@ pub struct VirtualServerStatus {
     pub name: String,
     pub services: Vec<ServiceId>,
     pub scheduler: String,
+    /// Services that are kept out of the table, and why.
+    pub inactive: Vec<(ServiceId, String)>,
     pub quorum: QuorumStatus,
     pub sorry_server: Option<SorryServerStatus>,
     pub real_servers: Vec<RealServerStatus>,

@@ -19,6 +19,7 @@ mod kernel;
 mod loading;
 mod lock;
 mod planning;
+mod presence;
 mod probes;
 mod readiness;
 mod readings;

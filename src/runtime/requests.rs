@@ -231,8 +231,12 @@ pub(super) fn summary(engine: &Engine) -> String {
     let up = pools.iter().filter(|p| p.is_quorum_up()).count();
     let servers = pools.iter().flat_map(crate::engine::VirtualServer::real_servers);
     let (count, alive) = servers.fold((0, 0_u64), |(n, alive), s| (n + 1, alive + u64::from(s.is_alive())));
+    let inactive = match pools.iter().map(crate::engine::VirtualServer::inactive_count).sum() {
+        0 => String::new(),
+        count => format!("; {} not active", counted(count, "service")),
+    };
     format!(
-        "{}, {up} with quorum; {}, {alive} alive; {}",
+        "{}, {up} with quorum; {}, {alive} alive; {}{inactive}",
         counted(pools.len(), "virtual server"),
         counted(count, "real server"),
         counted(engine.probe_count(), "check"),

@@ -17,6 +17,7 @@ use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
+use super::presence::Surroundings;
 use super::probes::Probes;
 use super::readings;
 use super::recorder::{Held, News, Recorder, tell_of_record};
@@ -47,6 +48,7 @@ pub(super) struct Supervisor {
     pub(super) engine: Engine,
     pub(super) probes: Probes,
     pub(super) watcher: Watcher,
+    pub(super) surroundings: Surroundings,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
     pub(super) vips: Vips,
@@ -112,6 +114,8 @@ impl Progress {
 enum Input {
     Outcomes(Vec<(ProbeId, Outcome)>),
     Files(Files),
+    /// Addresses or files that gates ask for.
+    Presence,
     Report(Report),
     Addresses(vips::Report),
     Ask(Ask),
@@ -160,6 +164,7 @@ impl Supervisor {
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             Some(files) = self.inputs.files.recv() => Input::Files(files),
+            changed = self.surroundings.changed() => changed.map_or(Input::Broken, |()| Input::Presence),
             planned = self.planning.planned() => Input::Planned(planned),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
@@ -177,7 +182,11 @@ impl Supervisor {
                     self.engine.handle_outcome(id, &outcome, now);
                 }
             }
-            Input::Files(files) => self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now),
+            Input::Files(files) => {
+                self.surroundings.note_changes(&files, now);
+                self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now);
+            }
+            Input::Presence => self.engine.handle_presence(&self.surroundings.presence(), now),
             Input::Report(report) => self.handle_report(report, now),
             Input::Addresses(report) => self.handle_addresses(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
@@ -241,6 +250,7 @@ impl Supervisor {
         self.manager.watchdog();
         self.manager.flush();
         self.recorder.renew(now);
+        self.surroundings.tick(now);
     }
 
     /// The human line of `systemctl status`, when it is another.

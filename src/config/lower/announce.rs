@@ -8,7 +8,7 @@ use super::Lowering;
 use crate::config::context::Context;
 use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{self, PoolOptions};
-use crate::engine::model;
+use crate::engine::model::{self, ActiveWhen, AddressGate, Whose};
 use crate::engine::table::ServiceId;
 
 /// Every address so far that is announced: on what, and where that is configured.
@@ -19,7 +19,7 @@ pub(super) fn lower(
     all: &mut Lowering<'_>,
     raw: &raw::VirtualServer<'_>,
     pool: &PoolOptions,
-    services: &[ServiceId],
+    (services, gate): (&[ServiceId], Option<&ActiveWhen>),
 ) -> Option<model::Announce> {
     let announce = pool.announce.get()?;
     let raw::Announce::On(interface) = &announce.value else { return None };
@@ -33,6 +33,15 @@ pub(super) fn lower(
         let remedy = "write the `address` that carries the mark beside it, or remove `announce`";
         let mark = raw.fwmark.place();
         let finding = mark.into_iter().fold(finding, |f, place| f.label(place, "the mark"));
+        cx.push(finding.remedy(remedy));
+        return None;
+    }
+    if let Some(gate_place) = pool.active_when.place().filter(|_| waits_for_itself(gate, interface, services))
+    {
+        let message = "`active_when` asks for an address that `announce` itself puts there";
+        let finding = Finding::error(announce.place, message).label(gate_place, "asks for it");
+        let remedy = "write active_when with a file, an address of another service, or the `interface` that a \
+                      VRRP daemon puts the address on";
         cx.push(finding.remedy(remedy));
         return None;
     }
@@ -54,4 +63,20 @@ pub(super) fn lower(
         }
     }
     Some(model::Announce { interface })
+}
+
+/// Such a gate would never open, or, with other addresses beside, never shut again. On another interface
+/// the address may be somebody else's.
+fn waits_for_itself(gate: Option<&ActiveWhen>, interface: &str, services: &[ServiceId]) -> bool {
+    let Some(ActiveWhen::Address(AddressGate { whose, interface: wanted_on })) = gate else { return false };
+    let own = |address: &IpAddr| {
+        services
+            .iter()
+            .any(|service| matches!(service, ServiceId::Address { address: a, .. } if a == address))
+    };
+    let asks_for_own = match whose {
+        Whose::Own => true,
+        Whose::AnyOf(addresses) => addresses.iter().any(own),
+    };
+    asks_for_own && wanted_on.as_ref().is_none_or(|name| name == interface)
 }

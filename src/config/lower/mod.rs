@@ -1,6 +1,7 @@
 //! From what the files say to what it means: defaults, inheritance, and every rule that takes
 //! more than one value. Reads nothing but the mirror; gives values that cannot be wrong.
 
+mod active_when;
 mod announce;
 mod checks;
 mod daemon;

@@ -17,6 +17,7 @@ pub(in crate::config) enum Scope {
     SorryServer,
     Announce,
     Tunnel,
+    ActiveWhen,
     Check,
     Tcp,
     Expect,
@@ -35,7 +36,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 25] = [
+    pub(super) const ALL: [Self; 26] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -46,6 +47,7 @@ impl Scope {
         Self::SorryServer,
         Self::Announce,
         Self::Tunnel,
+        Self::ActiveWhen,
         Self::Check,
         Self::Tcp,
         Self::Expect,
@@ -75,6 +77,7 @@ impl Scope {
             Self::SorryServer => "`sorry_server`",
             Self::Announce => "`announce`",
             Self::Tunnel => "`tunnel`",
+            Self::ActiveWhen => "`active_when`",
             Self::Check => "a check",
             Self::Tcp => "`tcp`",
             Self::Expect => "bytes or a pattern",
@@ -105,6 +108,7 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Announce => &[&["interface"]],
+            Self::ActiveWhen => &[&["address_present", "file", "interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
                 &[&["tcp", "http", "dns", "smtp", "udp", "ping", "script", "file", "grpc", "fwmark"], COMMON]
@@ -161,6 +165,7 @@ const POOL: &[&str] = &[
     "announce",
     "inhibit_on_failure",
     "virtualhost",
+    "active_when",
     "check",
 ];
 
@@ -244,6 +249,7 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("misc_path", "argv"),
     ("misc_dynamic", "dynamic_weight"),
     ("track_file", "path"),
+    ("ha_suspend", "active_when"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

@@ -17,6 +17,7 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::SorryServer => format!("[[virtual_server]]\nsorry_server = {{ {key} = 0 }}\n"),
         Scope::Announce => format!("[defaults]\nannounce = {{ {key} = 0 }}\n"),
         Scope::Tunnel => format!("[defaults]\ntunnel = {{ {key} = 0 }}\n"),
+        Scope::ActiveWhen => format!("[defaults]\nactive_when = {{ {key} = 0 }}\n"),
         Scope::Check => check(&format!("{key} = 0")),
         Scope::Tcp => check(&format!("tcp = {{ {key} = 0 }}")),
         Scope::Expect => check(&format!("tcp = {{ expect = {{ {key} = 0 }} }}")),

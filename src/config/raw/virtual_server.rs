@@ -12,7 +12,7 @@ use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::http::host;
 use crate::config::text::{Wrong, quote};
 use crate::config::value;
-use crate::engine::model::{Argv, Family, Mark, Protocol, RealServerId};
+use crate::engine::model::{ActiveWhen, Argv, Family, Mark, Protocol, RealServerId};
 
 /// 31 days, keepalived's limit: what the kernel counts in ticks must not overflow.
 const PERSISTENCE_MAXIMUM: u32 = 2_678_400;
@@ -34,6 +34,8 @@ pub(in crate::config) struct PoolOptions {
     pub(in crate::config) announce: Field<Announce>,
     pub(in crate::config) inhibit_on_failure: Field<bool>,
     pub(in crate::config) virtualhost: Field<String>,
+    /// `None`: always.
+    pub(in crate::config) active_when: Field<Option<ActiveWhen>>,
     pub(in crate::config) check: Field<Vec<At<CheckRef>>>,
 }
 
@@ -109,6 +111,7 @@ impl PoolOptions {
             "omega" => self.omega = value.field(cx, value::boolean),
             "inhibit_on_failure" => self.inhibit_on_failure = value.field(cx, value::boolean),
             "virtualhost" => self.virtualhost = value.field(cx, host),
+            "active_when" => self.active_when = value.field(cx, super::active_when::read),
             "check" => self.check = value.field(cx, check_list),
             _ => return self.forwarding.read_key(cx, key, value),
         }
@@ -133,6 +136,7 @@ impl PoolOptions {
             announce: self.announce.or(&outer.announce),
             inhibit_on_failure: self.inhibit_on_failure.or(&outer.inhibit_on_failure),
             virtualhost: self.virtualhost.or(&outer.virtualhost),
+            active_when: self.active_when.or(&outer.active_when),
             check: self.check.or(&outer.check),
         }
     }

@@ -95,6 +95,7 @@ fn snapshot() -> Snapshot {
                 name: "web".into(),
                 services: vec![service("192.0.2.10"), service("2001:db8::10")],
                 scheduler: "wrr".into(),
+                inactive: vec![],
                 quorum: QuorumStatus {
                     up: false,
                     weight: 1,
@@ -129,6 +130,7 @@ fn snapshot() -> Snapshot {
                 name: "empty".into(),
                 services: vec![service("192.0.2.11")],
                 scheduler: "rr".into(),
+                inactive: vec![(service("192.0.2.11"), "192.0.2.11 is on no interface".into())],
                 quorum: QuorumStatus {
                     up: true,
                     weight: 0,
@@ -172,10 +174,11 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""missing":[{"service":"tcp 192.0.2.10:80","refusal":"add service tcp 192.0.2.10:80: no such scheduler"},"#,
             r#"{"service":"tcp [2001:db8::10]:80","refusal":null}],"#,
             r#""announce":[{"address":"192.0.2.10","interface":"lvs0","announced":true,"wanted":true,"problem":null},"#,
-            r#"{"address":"192.0.2.11","interface":"lvs0","announced":false,"wanted":false,"problem":"no quorum in web"}]},"#,
+            r#"{"address":"192.0.2.11","interface":"lvs0","announced":false,"wanted":false,"problem":"no quorum in web"}],"active":true,"inactive":[]},"#,
             r#"{"name":"empty","services":["tcp 192.0.2.11:80"],"scheduler":"rr","#,
             r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1,"age_ms":0},"#,
-            r#""sorry_server":null,"real_servers":[],"missing":[],"announce":[]}],"#,
+            r#""sorry_server":null,"real_servers":[],"missing":[],"announce":[],"active":false,"#,
+            r#""inactive":[{"service":"tcp 192.0.2.11:80","reason":"192.0.2.11 is on no interface"}]}],"#,
             r#""kernel":{"operations":7,"failures":1,"drift":2},"broken_checks":3,"dry_run":true}"#,
         )
     );

@@ -56,6 +56,7 @@ fn pool(
         sorry_server: None,
         quorum_up: None,
         quorum_down: None,
+        active_when: None,
         announce: interface.map(|name| Announce { interface: name.into() }),
         real_servers: vec![Arc::new(server)],
     })
@@ -112,6 +113,30 @@ fn each_address_of_a_pool_is_announced_and_marks_are_not() {
     let services = [tcp(VIP, 80), mark, tcp("2001:db8::10", 80)];
     let engine = engine(vec![pool("web", Some("lvs0"), &services, 1)]);
     assert_eq!(wanted(&engine), [on("lvs0", VIP), on("lvs0", "2001:db8::10")]);
+}
+
+#[test]
+fn a_service_that_is_not_active_holds_nothing() {
+    let gated = |name: &str, service| {
+        let pool = pool(name, Some("lvs0"), &[service], 1);
+        let file = model::ActiveWhen::File(format!("/run/{name}").into());
+        Arc::new(model::VirtualServer { active_when: Some(file), ..(*pool).clone() })
+    };
+    let mut engine = engine(vec![gated("web", tcp(VIP, 80)), gated("dns", udp(VIP, 53))]);
+    let there = |files: &[&str]| {
+        let files = files.iter().map(|name| format!("/run/{name}").into()).collect();
+        crate::engine::Presence { files, ..crate::engine::Presence::default() }
+    };
+    let table: [(&[&str], usize); 4] = [(&[], 0), (&["dns"], 1), (&["web", "dns"], 1), (&[], 0)];
+    for (files, count) in table {
+        let grounds = Grounds::of(engine.virtual_servers());
+        let before = there(files) == crate::engine::Presence::default() && wanted(&engine).is_empty();
+        engine.handle_presence(&there(files), Time::ZERO);
+        assert_eq!(wanted(&engine).len(), count, "{files:?}");
+        assert_eq!(grounds.hold(engine.virtual_servers()), before, "{files:?}");
+        let all = Announcements::of(engine.virtual_servers());
+        assert_eq!(all.addresses[&on("lvs0", VIP)].inactive.len(), 2 - files.len());
+    }
 }
 
 #[test]

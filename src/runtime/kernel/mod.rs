@@ -79,6 +79,7 @@ pub(super) struct Settings {
 #[derive(Default)]
 struct Inbox {
     wants: BTreeMap<ServiceId, Option<Arc<Service>>>,
+    configured: Option<BTreeSet<ServiceId>>,
     ticket: Ticket,
     settings: Option<Settings>,
     drift: Option<Drift>,
@@ -90,7 +91,8 @@ struct Inbox {
 impl Inbox {
     /// Nothing has come since `taken`. An empty wish is news too: it asks how far the writer is.
     fn is_idle(&self, taken: Ticket) -> bool {
-        let Self { wants, ticket, settings, drift, dump, views, stop } = self;
+        // Which services are configured matters to what is wanted only, and comes before it.
+        let Self { wants, configured: _, ticket, settings, drift, dump, views, stop } = self;
         *ticket <= taken
             && wants.is_empty()
             && settings.is_none()
@@ -191,6 +193,11 @@ impl Writer {
     pub(super) fn want(&mut self, changes: Vec<Change>) -> Ticket {
         self.ticket = Ticket(self.ticket.0 + 1);
         self.post(|inbox| inbox.wants.extend(changes))
+    }
+
+    /// The services of the configuration: they are ours, wanted in the table or not.
+    pub(super) fn keep(&mut self, configured: BTreeSet<ServiceId>) {
+        self.post(|inbox| inbox.configured = Some(configured));
     }
 
     pub(super) fn set(&mut self, settings: Settings) -> Ticket {

@@ -139,6 +139,7 @@ impl WritingThread {
             }
             self.drift = drift;
         }
+        inbox.configured.into_iter().for_each(|services| self.ledger.keep(services));
         self.want(inbox.wants);
         match inbox.dump {
             Some((Ok(seen), began)) => self.observe(seen, began),
@@ -252,7 +253,10 @@ impl WritingThread {
     }
 
     fn take_newer_wishes(&mut self) -> bool {
-        let wants = std::mem::take(&mut lock(&self.shared.inbox).wants);
+        let mut inbox = lock(&self.shared.inbox);
+        let (wants, configured) = (std::mem::take(&mut inbox.wants), inbox.configured.take());
+        drop(inbox);
+        configured.into_iter().for_each(|services| self.ledger.keep(services));
         let any = !wants.is_empty();
         self.want(wants);
         any

@@ -22,7 +22,7 @@ pub(super) use keeper::{Keeper, Netlink, Report, Stop};
 
 use super::supervisor::Supervisor;
 use crate::addresses::{Picture, Watcher, spawn_watcher};
-use crate::engine::announcements::{Announcements, VirtualAddress, holds};
+use crate::engine::announcements::{Announcements, Grounds, VirtualAddress};
 use crate::engine::model::{Config, Drift, OnStop};
 use crate::engine::table::ServiceId;
 use crate::engine::{Time, VirtualServer};
@@ -45,7 +45,7 @@ pub(super) struct Vips {
     events: Option<(Watcher, watch::Receiver<Option<Arc<Picture>>>)>,
     announcements: Announcements,
     /// What those were made of.
-    made_of: Option<(Arc<Config>, Vec<bool>)>,
+    made_of: Option<(Arc<Config>, Grounds)>,
     order: Order,
     /// What the order was last made of.
     moment: Option<Moment>,
@@ -134,14 +134,12 @@ impl Vips {
     /// Brings the announcements up to date; have they changed? Looks at each pool, but computes only
     /// when one has another answer than before.
     fn remake(&mut self, config: &Arc<Config>, pools: &[VirtualServer]) -> bool {
-        let same = self.made_of.as_ref().is_some_and(|(before, held)| {
-            Arc::ptr_eq(before, config)
-                && (self.announcements.addresses.is_empty()
-                    || held.iter().copied().eq(pools.iter().map(holds)))
+        let same = self.made_of.as_ref().is_some_and(|(before, grounds)| {
+            Arc::ptr_eq(before, config) && (self.announcements.addresses.is_empty() || grounds.hold(pools))
         });
         if !same {
             self.announcements = Announcements::of(pools);
-            self.made_of = Some((Arc::clone(config), pools.iter().map(holds).collect()));
+            self.made_of = Some((Arc::clone(config), Grounds::of(pools)));
         }
         !same
     }

@@ -131,7 +131,15 @@ fn reason(action: &Action, holders: Option<&Holders>, phase: Phase) -> String {
 
 /// Why nobody holds an address.
 pub(super) fn without(holders: &Holders) -> String {
-    format!("no quorum in {}", list(names(&holders.without).iter()))
+    let (without, inactive) = (names(&holders.without), names(&holders.inactive));
+    let verb = if inactive.len() == 1 { "is" } else { "are" };
+    match (without.is_empty(), inactive.is_empty()) {
+        (_, true) => format!("no quorum in {}", list(without.iter())),
+        (true, false) => format!("{} {verb} not active", list(inactive.iter())),
+        (false, false) => {
+            format!("no quorum in {}, and {} {verb} not active", list(without.iter()), list(inactive.iter()))
+        }
+    }
 }
 
 type Side = [(crate::engine::table::ServiceId, Arc<crate::engine::model::VirtualServer>)];
