@@ -48,16 +48,25 @@ impl Watcher {
 
 /// Starts the thread. `first` is a picture that its caller has read already, if it has.
 pub fn spawn_watcher(first: Option<Arc<Picture>>) -> io::Result<Watcher> {
+    let mut reader = Reader::new();
+    spawn_with(first, move || reader.read())
+}
+
+fn spawn_with(
+    first: Option<Arc<Picture>>,
+    read: impl FnMut() -> Result<Picture, ReadError> + Send + 'static,
+) -> io::Result<Watcher> {
     let (heard, bell) = io::pipe()?;
     nix::fcntl::fcntl(&bell, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
     let (sender, pictures) = watch::channel(first);
     let mut watching = Watching {
         heard,
         events: None,
-        reader: Reader::new(),
+        read: Box::new(read),
         sender,
         problem: None,
-        last_look: None,
+        last_look: Instant::now(),
+        rest: PAUSE,
         buffer: vec![0; DATAGRAM],
     };
     std::thread::Builder::new().name("address-watcher".to_owned()).spawn(move || watching.run())?;
@@ -68,11 +77,14 @@ struct Watching {
     heard: PipeReader,
     /// Opened before each look that has none, so that what changes after that look is heard.
     events: Option<Socket>,
-    reader: Reader,
+    read: Box<dyn FnMut() -> Result<Picture, ReadError> + Send>,
     sender: watch::Sender<Option<Arc<Picture>>>,
     /// Why the last look failed, so as to say it once.
     problem: Option<ReadError>,
-    last_look: Option<Instant>,
+    /// When the last look began, and how long it is to be until the next: a host with very many addresses
+    /// that change all the time must leave the processor to others as well.
+    last_look: Instant,
+    rest: Duration,
     buffer: Vec<u8>,
 }
 
@@ -97,8 +109,10 @@ impl Watching {
     }
 
     fn look(&mut self) -> Result<(), ()> {
-        self.last_look = Some(Instant::now());
-        match self.hear_and_read() {
+        self.last_look = Instant::now();
+        let looked = self.hear_and_read();
+        self.rest = PAUSE.max(2 * self.last_look.elapsed());
+        match looked {
             Ok(picture) => {
                 if self.problem.take().is_some() {
                     info!("this host's addresses are read again");
@@ -114,7 +128,7 @@ impl Watching {
             }
             Err(problem) => {
                 if self.problem.replace(problem) != Some(problem) {
-                    warn!("cannot read this host's addresses: {problem}; what was known before counts on");
+                    warn!("cannot read this host's addresses: {problem}; trying again until it works");
                 }
                 Err(())
             }
@@ -125,7 +139,7 @@ impl Watching {
         if self.events.is_none() {
             self.events = Some(Socket::to_hear().map_err(ReadError::Socket)?);
         }
-        self.reader.read()
+        (self.read)()
     }
 
     /// Waits for an event, a ring, or the end of `patience`.
@@ -160,8 +174,7 @@ impl Watching {
     /// Lets further events of the same change come in, and throws them all away: the look that follows
     /// sees what they are about. Whatever comes later wakes the next wait.
     fn pause(&mut self) -> Woken {
-        let spent = self.last_look.map_or(PAUSE, |last| last.elapsed());
-        let left = PAUSE.saturating_sub(spent).as_millis();
+        let left = self.rest.saturating_sub(self.last_look.elapsed()).as_millis();
         if left > 0 {
             let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
             let mut waits = [PollFd::new(self.heard.as_fd(), PollFlags::POLLIN)];
@@ -177,7 +190,11 @@ impl Watching {
                 // ENOBUFS: some were lost. The look makes up for it.
                 Ok(_) | Err(Errno::ENOBUFS) => {}
                 Err(Errno::EAGAIN) => return Woken::Look,
-                Err(_) => break,
+                // Of no use any more: the look opens another one.
+                Err(_) => {
+                    self.events = None;
+                    return Woken::Look;
+                }
             }
         }
         Woken::Look

@@ -4,6 +4,7 @@ mod announce;
 mod crash;
 mod drift;
 mod failover;
+mod gate;
 mod process;
 mod reload;
 mod start;

@@ -54,3 +54,26 @@ async fn pictures_come_by_themselves_and_end_with_their_owner() {
     while pictures.changed().await.is_ok() {}
     assert!(has(&pictures));
 }
+
+#[tokio::test]
+async fn a_look_that_fails_is_tried_again_and_what_was_known_counts_on() {
+    let mut looks = 0;
+    let read = move || {
+        looks += 1;
+        match looks {
+            1 => Err(ReadError::Overrun),
+            2 => Reader::new().read(),
+            _ => Err(ReadError::Interrupted),
+        }
+    };
+    let mut watcher = spawn_with(None, read).unwrap();
+    let mut pictures = watcher.pictures();
+    assert!(pictures.borrow().is_none(), "not an empty picture: nobody knows");
+    pictures.changed().await.unwrap();
+    let first = pictures.borrow_and_update().clone().unwrap();
+    assert!(first.addresses.iter().any(|a| a.address == LOCALHOST));
+    watcher.look_again();
+    drop(watcher);
+    while pictures.changed().await.is_ok() {}
+    assert_eq!(pictures.borrow().as_ref(), Some(&first));
+}
