@@ -29,11 +29,17 @@ pub(super) struct Writing {
     refusals: BTreeMap<ServiceId, String>,
     /// Services that are not in the table as they should be, when it was last written.
     open: BTreeSet<ServiceId>,
+    rounds: u64,
 }
 
 impl Writing {
     pub(super) fn written(&self) -> Ticket {
         self.written
+    }
+
+    /// How often it was told how far the writer is.
+    pub(super) fn rounds(&self) -> u64 {
+        self.rounds
     }
 
     pub(super) fn open(&self) -> &BTreeSet<ServiceId> {
@@ -43,6 +49,7 @@ impl Writing {
     pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], open: BTreeSet<ServiceId>) {
         self.written = ticket;
         self.open = open;
+        self.rounds += 1;
         if self.open.is_empty() {
             self.refusals.clear();
         }

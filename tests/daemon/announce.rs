@@ -1,6 +1,7 @@
 //! Virtual addresses on a dummy interface while they have quorum, judged on the kernel's addresses, on
 //! what BIRD tells a neighbour, and on every netlink request.
 
+use std::process::Command;
 use std::time::Duration;
 
 use super::process::Director;
@@ -9,7 +10,7 @@ use crate::lab::bird::{self, Bird};
 use crate::lab::capture::{Capture, writes};
 use crate::lab::client::Conversation;
 use crate::lab::net::{Network, Space};
-use crate::lab::wait::{pause, until};
+use crate::lab::wait::{output, pause, until};
 
 /// One address that a web and a name service share, and an IPv6 one.
 const SHARED: &str = r#"
@@ -86,6 +87,12 @@ fn status(director: &Director) -> serde_json::Value {
 fn backends(network: &Network) -> [Backend; 3] {
     ["198.51.100.11:80", "198.51.100.12:53", "[2001:db8:2::11]:80"]
         .map(|at| Backend::start(&network.servers, at))
+}
+
+#[test]
+fn bird_understands_the_example() {
+    let words = "-p -c config/examples/announce/bird.conf";
+    drop(output(Command::new("bird").args(words.split_whitespace())));
 }
 
 #[test]

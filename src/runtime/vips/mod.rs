@@ -62,7 +62,7 @@ pub(super) struct Vips {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     progress: Progress,
-    open: usize,
+    rounds: u64,
     recorded: usize,
 }
 
@@ -197,8 +197,8 @@ impl Supervisor {
             asked: (!self.recorder.is_holding()).then_some(self.progress.asked),
             written: self.progress.writing.written(),
         };
-        let (open, recorded) = (self.progress.writing.open().len(), self.recorder.addresses().len());
-        let moment = Some(Moment { progress, open, recorded });
+        let (rounds, recorded) = (self.progress.writing.rounds(), self.recorder.addresses().len());
+        let moment = Some(Moment { progress, rounds, recorded });
         if !changed && (!self.vips.order.is_waiting() || moment == self.vips.moment) {
             return;
         }
@@ -265,11 +265,11 @@ impl Supervisor {
         };
         let in_time = tokio::time::timeout(WITHDRAWAL, ended).await.is_ok();
         let gone = stop == Stop::Keep || self.vips.is_settled();
-        if !gone {
-            error!(
-                "virtual addresses are left on this host: {}",
-                tell::list(self.vips.standing.there.iter())
-            );
+        if !in_time {
+            error!("virtual addresses may be left: rtnetlink has not answered for {WITHDRAWAL:?}");
+        } else if !gone {
+            let left = tell::list(self.vips.standing.there.iter());
+            error!("virtual addresses could not be withdrawn: {left}");
         }
         if let Some(keeper) = self.vips.keeper.take().filter(|_| in_time) {
             keeper.join();
@@ -277,3 +277,6 @@ impl Supervisor {
         gone
     }
 }
+
+#[cfg(test)]
+mod tests;

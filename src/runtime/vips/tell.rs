@@ -116,7 +116,7 @@ impl Announcer {
     }
 }
 
-fn reason(action: &Action, holders: Option<&Holders>, phase: Phase) -> String {
+pub(super) fn reason(action: &Action, holders: Option<&Holders>, phase: Phase) -> String {
     match (action, holders) {
         _ if phase == Phase::Stopping => "lvsd stops".to_owned(),
         (_, None) => "the configuration does not announce it any more".to_owned(),
