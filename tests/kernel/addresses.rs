@@ -73,7 +73,7 @@ fn a_duplicate_or_untried_address_is_not_local() {
         let flags = on_left.map(|address| address.flags);
         (flags.is_some_and(|flags| flags.is_usable()), flags.map_or(0, |flags| flags.bits()))
     };
-    assert_eq!(state().0, false, "not tried yet");
+    assert!(!state().0, "not tried yet");
     let end = Instant::now() + SOON;
     // IFA_F_DADFAILED
     while state().1 & 0x8 == 0 {
