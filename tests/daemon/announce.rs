@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::process::Director;
 use crate::lab::backend::Backend;
 use crate::lab::bird::{self, Bird};
-use crate::lab::capture::{Capture, writes};
+use crate::lab::capture::{Capture, changes};
 use crate::lab::client::Conversation;
 use crate::lab::net::{Network, Space};
 use crate::lab::wait::{output, pause, until};
@@ -158,7 +158,7 @@ fn an_address_comes_after_its_services_and_goes_before_them() {
     wait_for_addresses(&network.director, &[FOREIGN, WEB, WEB6]);
     // The same file again: nothing to write, neither of the table nor of addresses.
     let seen = capture.stop(&network.director);
-    let started = writes(&seen);
+    let started = changes(&seen);
     let first = started.iter().position(|name| *name == "NEW_ADDRESS").expect("an address");
     assert!(
         started[..first].contains(&"NEW_SERVICE") && started[..first].contains(&"NEW_DEST"),
@@ -168,12 +168,12 @@ fn an_address_comes_after_its_services_and_goes_before_them() {
 
     let capture = Capture::start(&network.director);
     assert!(director.lvsd("reload").status.success());
-    assert_eq!(writes(&capture.stop(&network.director)), Vec::<&str>::new(), "an unchanged reload");
+    assert_eq!(changes(&capture.stop(&network.director)), Vec::<&str>::new(), "an unchanged reload");
 
     let capture = Capture::start(&network.director);
     assert!(daemon.stop().success());
     let seen = capture.stop(&network.director);
-    let stopped = writes(&seen);
+    let stopped = changes(&seen);
     assert_eq!(stopped[..2], ["DEL_ADDRESS", "DEL_ADDRESS"], "{stopped:?}");
     assert!(stopped[2..].contains(&"DEL_SERVICE") && !stopped[2..].contains(&"DEL_ADDRESS"), "{stopped:?}");
     assert_eq!(addresses(&network.director), [FOREIGN]);

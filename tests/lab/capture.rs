@@ -67,8 +67,13 @@ impl Capture {
     }
 }
 
-/// Those of `requests` that change something in the kernel.
+/// Those of `requests` that change the table or its settings.
 pub(crate) fn writes(requests: &[&'static str]) -> Vec<&'static str> {
+    changes(requests).into_iter().filter(|name| !name.ends_with("_ADDRESS")).collect()
+}
+
+/// Those of `requests` that change something in the kernel, addresses too.
+pub(crate) fn changes(requests: &[&'static str]) -> Vec<&'static str> {
     requests.iter().copied().filter(|name| !name.starts_with("GET_")).collect()
 }
 
