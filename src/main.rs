@@ -6,9 +6,10 @@ use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
 
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{self, Cli, Command};
+use lvsd::control::cli::{self, Cli, Command, Form};
+use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::Request;
-use lvsd::control::{ExitCode, client, counted};
+use lvsd::control::{ExitCode, counted};
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
 
@@ -41,6 +42,7 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
+        Command::Events { json } => events(cli, if *json { Form::Json } else { Form::Text }),
         Command::Status { .. }
         | Command::Reload
         | Command::Drain(_)
@@ -96,16 +98,23 @@ fn ask(cli: &Cli) -> ExitCode {
     }
 }
 
+fn events(cli: &Cli, form: Form) -> ExitCode {
+    let streams = (&mut std::io::stdout().lock() as &mut dyn Write, &mut std::io::stderr() as &mut dyn Write);
+    client::events(&socket(cli), form, PATIENCE, streams).unwrap_or_else(|problem| fail(&problem))
+}
+
+fn fail(problem: &ClientError) -> ExitCode {
+    complain(&format!("lvsd: {problem}\n"));
+    if problem.exit_code() == ExitCode::Unreachable {
+        complain("is lvsd running? name another socket with --socket, or its file with -c\n");
+    }
+    problem.exit_code()
+}
+
 fn call(cli: &Cli, request: &Request) -> ExitCode {
     let reply = match client::call(&socket(cli), request, PATIENCE) {
         Ok(reply) => reply,
-        Err(problem) => {
-            complain(&format!("lvsd: {problem}\n"));
-            if problem.exit_code() == ExitCode::Unreachable {
-                complain("is lvsd running? name another socket with --socket, or its file with -c\n");
-            }
-            return problem.exit_code();
-        }
+        Err(problem) => return fail(&problem),
     };
     let reader = if std::io::stdout().is_terminal() { cli::Reader::Terminal } else { cli::Reader::Program };
     let printed = cli::present(&cli.command, &reply, reader);

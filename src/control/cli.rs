@@ -76,6 +76,12 @@ pub enum Command {
     Enable(On),
     /// Give a real server a weight of your own, or "auto" for the configured one
     Weight(Weight),
+    /// How everything stands, and then a line for whatever happens
+    Events {
+        /// One JSON object on each line
+        #[arg(long)]
+        json: bool,
+    },
     /// Why a real server is as it is: its last changes with their evidence, and what holds now
     Why {
         #[command(flatten)]
@@ -169,9 +175,17 @@ impl Command {
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
+            Self::Events { .. } => Some(Request::Events),
             Self::Why { at, json: _ } => Some(Request::Why { on: at.place() }),
         }
     }
+}
+
+/// For people or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    Json,
 }
 
 /// What a client command prints of the daemon's reply.

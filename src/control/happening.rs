@@ -55,6 +55,9 @@ pub enum What {
     /// Services came into the table or left it, and why.
     Active(Box<str>),
     Inactive(Box<str>),
+    /// The daemon itself: the first table has been written, or it is about to end.
+    Started,
+    Stopping,
 }
 
 #[derive(Clone, Debug)]
@@ -162,6 +165,8 @@ impl What {
             Self::Reload(_) => "reload",
             Self::Active(_) => "active",
             Self::Inactive(_) => "inactive",
+            Self::Started => "started",
+            Self::Stopping => "stopping",
         }
     }
 
@@ -181,8 +186,9 @@ impl What {
             Self::Order(text) => clean(text),
             Self::OrderEnded(text) => format!("{}: its time is over", clean(text)),
             Self::Reload(text) => format!("reload: {}", clean(text)),
-            Self::Active(text) => format!("active: {}", clean(text)),
-            Self::Inactive(text) => format!("NOT ACTIVE: {}", clean(text)),
+            Self::Active(text) | Self::Inactive(text) => clean(text),
+            Self::Started => "the daemon has started".to_owned(),
+            Self::Stopping => "the daemon is stopping".to_owned(),
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod protocol;
 pub mod server;
 pub mod socket;
 pub mod status;
+pub mod stream;
 mod text;
 mod wall;
 pub mod why;

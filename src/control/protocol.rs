@@ -43,6 +43,8 @@ pub enum Request {
     Why {
         on: Place,
     },
+    /// How everything stands, and then whatever happens, as [`super::stream::Item`]s.
+    Events,
     /// What a reload to these sources would do. Their shape is between the one that reads the
     /// files and the one that lowers them.
     Plan {

@@ -58,6 +58,8 @@ impl Case {
             let _ = write!(pool, "; the sorry server {} {role}", sorry.address);
         }
         lines.push(format!("  {pool}"));
+        let inactive = self.inquiry.inactive.iter();
+        lines.extend(inactive.map(|(id, reason)| format!("  NOT ACTIVE: {id}: {}", clean(reason))));
         lines.push(if self.inquiry.checks.is_empty() {
             "  no checks: always up".into()
         } else {
@@ -241,6 +243,7 @@ struct CaseJson<'a> {
     orders: Vec<String>,
     quorum: QuorumJson,
     sorry_server_active: bool,
+    inactive: Vec<InactiveJson<'a>>,
     checks: Vec<CheckJson>,
     history: Vec<AgedJson<'a>>,
 }
@@ -250,6 +253,12 @@ struct QuorumJson {
     up: bool,
     weight: u64,
     threshold: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct InactiveJson<'a> {
+    service: String,
+    reason: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -300,6 +309,12 @@ impl Case {
             orders: self.orders(now),
             quorum: QuorumJson { up: quorum.up, weight: quorum.weight, threshold: quorum.threshold },
             sorry_server_active: sorry_server.is_some_and(|sorry| sorry.active),
+            inactive: self
+                .inquiry
+                .inactive
+                .iter()
+                .map(|(service, reason)| InactiveJson { service: service.to_string(), reason })
+                .collect(),
             checks: self.inquiry.checks.iter().map(|check| check_json(check, now)).collect(),
             history: self
                 .history

@@ -8,6 +8,7 @@ use super::model::{self, Check};
 use super::orders::{OrderRefusal, Selector, Spot};
 use super::schedule::{Entry, ProbeId};
 use super::snapshot::{QuorumStatus, RealServerStatus, SorryServerStatus};
+use super::table::ServiceId;
 use super::{CheckerState, Engine, Time};
 
 /// One real server in one virtual server.
@@ -16,6 +17,8 @@ pub struct Inquiry {
     pub virtual_server: Arc<model::VirtualServer>,
     pub quorum: QuorumStatus,
     pub sorry_server: Option<SorryServerStatus>,
+    /// Services of the virtual server that are kept out of the table, and why.
+    pub inactive: Vec<(ServiceId, String)>,
     pub status: RealServerStatus,
     /// What scripts and files start from.
     pub base_weight: u32,
@@ -65,6 +68,7 @@ impl Engine {
                 virtual_server: Arc::clone(&pool.config),
                 quorum: vs.quorum,
                 sorry_server: vs.sorry_server,
+                inactive: vs.inactive,
                 status: server.status(pool.config.services.iter()),
                 base_weight: server.base_weight(),
                 checks: checks.collect(),

@@ -1,6 +1,8 @@
 //! Events of the engine as log lines and notifications: one line for each change of state, at the
 //! level an operator would choose; failed tries at debug; repeats counted, not printed.
 
+pub(super) mod gate;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,6 +11,8 @@ use tracing::{debug, error, info, warn};
 
 use super::history::History;
 use crate::control::duration;
+use crate::control::happening::What;
+use crate::control::stream::Feeds;
 use crate::engine::model::{self, Argv, Check, Fault, Notify, Phase};
 use crate::engine::{
     Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
@@ -29,6 +33,8 @@ pub(super) struct Announcer {
     sequence: u64,
     outlets: Outlets,
     pub(super) history: History,
+    /// Clients that follow what happens.
+    pub(super) feeds: Feeds,
     /// By virtual server, real server and what it was.
     local_errors: Repeats<(String, String, String)>,
 }
@@ -37,7 +43,7 @@ impl Announcer {
     pub(super) fn new(name: String, outlets: Outlets) -> Self {
         let local_errors = Repeats::new(HOURLY, REPEATS);
         let history = History::default();
-        Self { name, broken_checks: 0, sequence: 0, outlets, history, local_errors }
+        Self { name, broken_checks: 0, sequence: 0, outlets, history, feeds: Feeds::default(), local_errors }
     }
 
     /// A new configuration is in force.
@@ -47,7 +53,9 @@ impl Announcer {
     }
 
     pub(super) fn announce(&mut self, event: Event, now: Time) {
-        self.history.note(&event, now);
+        if let Some(happening) = self.history.note(&event, now) {
+            self.feeds.tell(&happening);
+        }
         match event {
             Event::RealServer { of, alive, news, cause } => self.real_server(&of, alive, news, &cause),
             Event::Weight { of, from, to, cause } => {
@@ -81,6 +89,9 @@ impl Announcer {
                     "{real_server} in {virtual_server}: {kind} check failed, try {} of {tries}: {fault}",
                     transition.retries.min(tries),
                 );
+            }
+            Event::Gate { virtual_server, active, services } => {
+                gate::tell(&virtual_server, active, &services)
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
             Event::Order { of, change, note } => {
@@ -209,6 +220,7 @@ impl Announcer {
 
     /// The first table has been written.
     pub(super) fn announce_start(&mut self) {
+        self.note_daemon(What::Started);
         self.publish(of_daemon(EventKind::Started));
     }
 
@@ -223,6 +235,7 @@ impl Announcer {
                 self.publish(of_quorum(pool.config(), false, None));
             }
         }
+        self.note_daemon(What::Stopping);
         self.publish(of_daemon(EventKind::Stopping));
     }
 

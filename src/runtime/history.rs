@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::announce::{given_name, order_name};
+use super::announce::{Announcer, gate, given_name, order_name};
+use super::clock;
 use crate::control::happening::{Because, Given, Happening, Seen, What};
 use crate::engine::model::{self, RealServerId};
 use crate::engine::reload::{Action, Plan};
@@ -18,6 +19,9 @@ use crate::engine::{Cause, Event, QuorumEvent, QuorumKind, Server, SorryAction, 
 const PER_OBJECT: usize = 32;
 /// Of all together: some 20 MB at the very most, with the longest words that checks have.
 const IN_ALL: usize = 32_768;
+
+/// Of services that came or left at once, with one reason each.
+const GATE_LINES: usize = 3;
 
 /// A virtual server by name, and one of its real servers.
 type Object = (Box<str>, Option<RealServerId>);
@@ -161,6 +165,26 @@ impl History {
     }
 }
 
+impl Announcer {
+    /// What a reload did goes to the history and to those who follow it.
+    pub(super) fn note_reload(
+        &mut self,
+        plan: &Plan,
+        pools: (&[Arc<model::VirtualServer>], &[VirtualServer]),
+        now: Time,
+    ) {
+        for happening in self.history.note_reload(plan, pools, now) {
+            self.feeds.tell(&happening);
+        }
+    }
+
+    /// The same of something that the daemon itself does.
+    pub(super) fn note_daemon(&mut self, what: What) {
+        let happening = self.history.record((Box::default(), None), what, Because::Nothing, clock::now());
+        self.feeds.tell(&happening);
+    }
+}
+
 fn told_by(event: &Event) -> Option<(Object, What, Because)> {
     match event {
         Event::RealServer { of, alive, news: _, cause } => {
@@ -172,6 +196,17 @@ fn told_by(event: &Event) -> Option<(Object, What, Because)> {
         }
         Event::Quorum { virtual_server, quorum } => {
             Some(((virtual_server.name.as_str().into(), None), of_quorum(quorum)?, Because::Nothing))
+        }
+        Event::Gate { virtual_server, active, services } => {
+            let mut lines = gate::lines(*active, services);
+            let more = lines.len().saturating_sub(GATE_LINES);
+            lines.truncate(GATE_LINES);
+            let mut text = lines.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("; ");
+            if more > 0 {
+                text.push_str("; and more");
+            }
+            let what = if *active { What::Active(text.into()) } else { What::Inactive(text.into()) };
+            Some(((virtual_server.name.as_str().into(), None), what, Because::Nothing))
         }
         Event::Failure { .. } | Event::LocalError { .. } => None,
         Event::Order { of, change, note } => {

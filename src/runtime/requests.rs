@@ -1,6 +1,6 @@
 //! What clients of the control socket ask, turned into calls of the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::announce::order_name;
@@ -8,7 +8,7 @@ use super::kernel::{Ticket, View};
 use super::supervisor::Supervisor;
 use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
-use crate::control::{Peer, Reply, counted, status};
+use crate::control::{Peer, Reply, counted, status, stream};
 use crate::engine::model::RealServerId;
 use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
@@ -27,12 +27,30 @@ pub(super) struct Writing {
     written: Ticket,
     /// The last refusal for each service, while not all is settled.
     refusals: BTreeMap<ServiceId, String>,
+    /// Services that are not in the table as they should be, when it was last written.
+    open: BTreeSet<ServiceId>,
+    rounds: u64,
 }
 
 impl Writing {
-    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], settled: bool) {
+    pub(super) fn written(&self) -> Ticket {
+        self.written
+    }
+
+    /// How often it was told how far the writer is.
+    pub(super) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    pub(super) fn open(&self) -> &BTreeSet<ServiceId> {
+        &self.open
+    }
+
+    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], open: BTreeSet<ServiceId>) {
         self.written = ticket;
-        if settled {
+        self.open = open;
+        self.rounds += 1;
+        if self.open.is_empty() {
             self.refusals.clear();
         }
         // Of one round the first: what is refused after it says nothing more.
@@ -43,10 +61,16 @@ impl Writing {
 
 impl Supervisor {
     pub(super) fn handle_ask(&mut self, ask: Ask, now: Time) {
-        let Call { request, peer, reply } = ask;
+        let Call { request, peer, reply, feed } = ask;
         match request {
             Request::Reload => self.begin_reload(Some(reply)),
-            Request::Status { name } => self.answer_status(name, reply, now),
+            Request::Status { name } => self.answer_status(name, reply, now, |reply| reply),
+            Request::Events => {
+                // From here on nothing is missed, and nothing is told twice.
+                self.announcer.feeds.extend(feed);
+                let number = self.announcer.history.last_number();
+                self.answer_status(None, reply, now, move |reply| stream::opening(reply, number));
+            }
             Request::Order { order, on } => {
                 let change = match order {
                     Order::Drain => OrderChange::Drain,
@@ -99,12 +123,19 @@ impl Supervisor {
 
     /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
     /// from the loop.
-    fn answer_status(&self, name: Option<String>, reply: super::supervisor::Answer, now: Time) {
+    fn answer_status(
+        &self,
+        name: Option<String>,
+        reply: super::supervisor::Answer,
+        now: Time,
+        finish: impl FnOnce(Reply) -> Reply + Send + 'static,
+    ) {
         let mut snapshot = self.engine.snapshot(name.as_deref());
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
         snapshot.dry_run = self.target == super::start::Target::Memory;
         let (wanted, refusals) = self.wanted();
+        self.vips.show(&mut snapshot);
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
         tokio::spawn(async move {
@@ -114,7 +145,7 @@ impl Supervisor {
                     fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
                     find_missing(&mut snapshot, &view, &wanted, &refusals);
                 }
-                status::reply(&snapshot, &daemon, name.as_deref(), now)
+                finish(status::reply(&snapshot, &daemon, name.as_deref(), now))
             };
             let rendered = tokio::task::spawn_blocking(render).await;
             let _ =
@@ -231,8 +262,12 @@ pub(super) fn summary(engine: &Engine) -> String {
     let up = pools.iter().filter(|p| p.is_quorum_up()).count();
     let servers = pools.iter().flat_map(crate::engine::VirtualServer::real_servers);
     let (count, alive) = servers.fold((0, 0_u64), |(n, alive), s| (n + 1, alive + u64::from(s.is_alive())));
+    let inactive = match pools.iter().map(crate::engine::VirtualServer::inactive_count).sum() {
+        0 => String::new(),
+        count => format!("; {} not active", counted(count, "service")),
+    };
     format!(
-        "{}, {up} with quorum; {}, {alive} alive; {}",
+        "{}, {up} with quorum; {}, {alive} alive; {}{inactive}",
         counted(pools.len(), "virtual server"),
         counted(count, "real server"),
         counted(engine.probe_count(), "check"),
