@@ -43,6 +43,9 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
         Command::Events { json } => events(cli, if *json { Form::Json } else { Form::Text }),
+        Command::Status { name, watch: true, .. } => {
+            client::watch(&socket(cli), name.clone()).unwrap_or_else(|problem| fail(&problem))
+        }
         Command::Status { .. }
         | Command::Reload
         | Command::Drain(_)
@@ -116,7 +119,7 @@ fn call(cli: &Cli, request: &Request) -> ExitCode {
         Ok(reply) => reply,
         Err(problem) => return fail(&problem),
     };
-    let reader = if std::io::stdout().is_terminal() { cli::Reader::Terminal } else { cli::Reader::Program };
+    let reader = client::terminal(&std::io::stdout()).map_or(cli::Reader::Program, cli::Reader::Terminal);
     let printed = cli::present(&cli.command, &reply, reader);
     print(&printed.stdout);
     complain(&printed.stderr);

@@ -10,10 +10,9 @@ use clap::{Args, Parser, Subcommand};
 use super::duration;
 use super::exit::ExitCode;
 use super::protocol::{OperatorWeight, Order, Place, Reply, Request, Subject, parse_address};
+use super::status::{Terminal, fit};
 use crate::engine::model::RealServerId;
 
-/// Of a terminal.
-const WIDTH: usize = 80;
 const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
 
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
@@ -67,6 +66,9 @@ pub enum Command {
         /// For programs
         #[arg(long)]
         json: bool,
+        /// Draw it again every second, in the same place
+        #[arg(long, conflicts_with = "json")]
+        watch: bool,
     },
     /// Keep a real server in the table at weight 0: old connections live on, new ones go elsewhere
     Drain(On),
@@ -170,7 +172,7 @@ impl Command {
         match self {
             Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } => None,
             Self::Reload => Some(Request::Reload),
-            Self::Status { name, json: _ } => Some(Request::Status { name: name.clone() }),
+            Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain(on) => Some(on.request(Order::Drain)),
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
@@ -199,7 +201,7 @@ pub struct Printed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// Lines of a status are cut there, so that its columns stay legible.
-    Terminal,
+    Terminal(Terminal),
     Program,
 }
 
@@ -212,24 +214,16 @@ pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
         _ => reply.text.as_str(),
     };
     let is_table = matches!(command, Command::Status { json: false, .. });
-    let text = &if is_table && reader == Reader::Terminal { cut(text) } else { text.to_owned() };
+    let text = &match reader {
+        Reader::Terminal(terminal) if is_table => fit(text, terminal),
+        Reader::Terminal(_) | Reader::Program => text.to_owned(),
+    };
     let line = if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
     if reply.ok {
         Printed { stdout: line, stderr: String::new() }
     } else {
         Printed { stdout: String::new(), stderr: line }
     }
-}
-
-fn cut(table: &str) -> String {
-    let line = |line: &str| {
-        if line.chars().count() <= WIDTH {
-            line.to_owned()
-        } else {
-            line.chars().take(WIDTH - 1).chain(['…']).collect()
-        }
-    };
-    table.lines().map(line).collect::<Vec<String>>().join("\n")
 }
 
 impl On {

@@ -1,8 +1,10 @@
 //! The client's side: one request, one reply, blocking, with a deadline; and what follows some replies.
 
 mod follow;
+mod watch;
 
 pub use follow::events;
+pub use watch::{terminal, watch};
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;

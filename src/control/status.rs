@@ -15,7 +15,9 @@ use crate::engine::snapshot::{
 };
 use crate::engine::time::Time;
 
+mod paint;
 mod table;
+pub use paint::{Colours, Terminal, fit};
 pub use table::table;
 
 /// The answer to a status request: table and JSON. `daemon` is the daemon's name. `only` limits

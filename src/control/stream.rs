@@ -167,3 +167,111 @@ fn line(item: &Item) -> Vec<u8> {
     line.push(b'\n');
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::control::happening::{Because, What};
+    use crate::engine::Time;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn happening(number: u64) -> Happening {
+        Happening {
+            number,
+            at: SystemTime::UNIX_EPOCH,
+            time: Time::ZERO,
+            virtual_server: "web".into(),
+            real_server: None,
+            what: What::Down,
+            because: Because::Nothing,
+        }
+    }
+
+    fn follow(feeds: &mut Feeds) -> Following {
+        let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let (feed, following) = channel(place);
+        feeds.extend(Some(feed));
+        following
+    }
+
+    async fn read(mut stream: UnixStream) -> Vec<Item> {
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text).await.unwrap();
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    }
+
+    fn end(items: &[Item]) -> &End {
+        match items.last() {
+            Some(Item::End(end)) => end,
+            other => panic!("no last word: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_does_not_keep_up_is_cut_off_and_told_so() {
+        let mut feeds = Feeds::default();
+        let following = follow(&mut feeds);
+        (0..5000).for_each(|number| feeds.tell(&happening(number)));
+        assert!(feeds.0.is_empty(), "it is told nothing more");
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (items, ()) = tokio::join!(read(theirs), serve(ours, following, LONG, LONG));
+        let events = items.iter().filter(|item| matches!(item, Item::Event(_))).count();
+        assert_eq!(events, QUEUE - 1);
+        let reason = "this client did not keep up with the events".to_owned();
+        assert_eq!(end(&items), &End { reason, code: ExitCode::Failed });
+    }
+
+    #[tokio::test]
+    async fn one_that_does_not_read_at_all_costs_its_queue_for_a_bounded_time() {
+        let mut feeds = Feeds::default();
+        let following = follow(&mut feeds);
+        (0..QUEUE as u64 - 2).for_each(|number| feeds.tell(&happening(number)));
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        serve(ours, following, LONG, Duration::from_millis(50)).await;
+        feeds.tell(&happening(9999));
+        assert!(feeds.0.is_empty());
+    }
+
+    #[tokio::test]
+    async fn signs_of_life_come_between_events_and_a_stop_is_told() {
+        let mut feeds = Feeds::default();
+        let following = follow(&mut feeds);
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let serving = tokio::spawn(serve(ours, following, Duration::from_millis(1), LONG));
+        let mut some = [0; 40];
+        theirs.read_exact(&mut some).await.unwrap();
+        assert!(some.starts_with(b"\"alive\"\n\"alive\"\n"), "{:?}", String::from_utf8_lossy(&some));
+        drop(feeds);
+        let items = read_rest(theirs).await;
+        assert_eq!(
+            end(&items),
+            &End { reason: "the daemon is stopping".into(), code: ExitCode::Unreachable }
+        );
+        serving.await.unwrap();
+    }
+
+    /// From the next whole line on.
+    async fn read_rest(mut stream: UnixStream) -> Vec<Item> {
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text).await.unwrap();
+        let lines = text.split(|byte| *byte == b'\n');
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_is_noticed_without_an_event() {
+        let mut feeds = Feeds::default();
+        let following = follow(&mut feeds);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        serve(ours, following, LONG, LONG).await;
+        feeds.tell(&happening(1));
+        assert!(feeds.0.is_empty());
+    }
+}

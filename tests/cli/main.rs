@@ -20,4 +20,6 @@ mod support;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]
+mod watch;
+#[cfg(test)]
 mod why;

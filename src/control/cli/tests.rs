@@ -1,6 +1,9 @@
 //! Command lines and what they mean, as tables.
 
 use super::*;
+use crate::control::status::Colours;
+
+const TERMINAL: Terminal = Terminal { columns: 80, colours: Colours::Off };
 use crate::control::protocol::encode_request;
 
 fn parse(line: &str) -> Result<Cli, Early> {
@@ -116,7 +119,7 @@ fn a_table_is_cut_on_a_terminal_only() {
     let long = format!("{}\nshort", "ä".repeat(100));
     let print = |reader| present(&command, &Reply::done(long.as_str()), reader).stdout;
     assert_eq!(print(Reader::Program), format!("{long}\n"));
-    assert_eq!(print(Reader::Terminal), format!("{}…\nshort\n", "ä".repeat(79)));
-    let reload = present(&Command::Reload, &Reply::done(long.as_str()), Reader::Terminal);
+    assert_eq!(print(Reader::Terminal(TERMINAL)), format!("{}…\nshort\n", "ä".repeat(79)));
+    let reload = present(&Command::Reload, &Reply::done(long.as_str()), Reader::Terminal(TERMINAL));
     assert_eq!(reload.stdout, format!("{long}\n"));
 }
