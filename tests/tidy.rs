@@ -14,19 +14,20 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("engine", &[]),
     ("config", &["engine"]),
     ("ipvs", &["engine"]),
     ("process", &[]),
-    ("checks", &["engine", "process"]),
+    ("net", &["engine"]),
+    ("checks", &["engine", "process", "net"]),
     ("health", &["engine"]),
-    ("notify", &["engine", "process"]),
+    ("notify", &["engine", "process", "net"]),
     ("control", &["engine"]),
     ("telemetry", &["engine"]),
     (
         "runtime",
-        &["engine", "process", "config", "ipvs", "checks", "health", "notify", "control", "telemetry"],
+        &["engine", "process", "net", "config", "ipvs", "checks", "health", "notify", "control", "telemetry"],
     ),
 ];
 /// Parts of a module that others may name; without an entry, all of it.

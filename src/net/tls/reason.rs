@@ -5,21 +5,18 @@ use std::io;
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-use crate::checks::fault::{Trouble, uncapitalised};
-use crate::engine::model::Phase;
+use crate::net::uncapitalised;
 
-pub(super) fn handshake(error: &io::Error) -> Trouble {
+/// Why a handshake failed if TLS is it, or if there was none; `None` for errors of the socket below.
+pub(crate) fn explain_handshake(error: &io::Error) -> Option<String> {
     if inner(error).is_none() && error.kind() == io::ErrorKind::UnexpectedEof {
-        return Trouble::failure(Phase::TlsHandshake, "connection closed during the handshake");
+        return Some("connection closed during the handshake".to_owned());
     }
-    match explain(error) {
-        Some(reason) => Trouble::failure(Phase::TlsHandshake, reason),
-        None => Trouble::io(Phase::TlsHandshake, "", error),
-    }
+    explain(error)
 }
 
 /// The reason if TLS is it; `None` for errors of the socket below.
-pub(in crate::checks) fn explain(error: &io::Error) -> Option<String> {
+pub(crate) fn explain(error: &io::Error) -> Option<String> {
     inner(error).map(words)
 }
 
