@@ -11,8 +11,17 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use super::event::Notification;
+use super::event::Event;
 use super::script::{self, Ended, How, Script};
+use crate::engine::model::Argv;
+
+/// One program to run because of one event. Those of one object run one after the other, in the order
+/// of their dispatch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    pub argv: Argv,
+    pub event: Arc<Event>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -85,7 +94,6 @@ struct Shared {
 struct State {
     objects: BTreeMap<String, Queue>,
     readers: VecDeque<AbortHandle>,
-    sequence: u64,
     counters: Counters,
     /// Why a program could not be started, as last said.
     complaints: BTreeMap<PathBuf, String>,
@@ -95,7 +103,7 @@ struct State {
 /// Present while a worker runs for the object.
 #[derive(Debug, Default)]
 struct Queue {
-    pending: VecDeque<(u64, Notification)>,
+    pending: VecDeque<Notification>,
     /// Dropped since it was last said.
     dropped: u64,
 }
@@ -120,10 +128,9 @@ impl Dispatcher {
             state.counters.dropped += 1;
             return;
         }
-        state.sequence += 1;
-        let numbered = (state.sequence, notification);
-        if let Some(queue) = state.objects.get_mut(&numbered.1.object) {
-            queue.pending.push_back(numbered);
+        let object = notification.event.object();
+        if let Some(queue) = state.objects.get_mut(&object) {
+            queue.pending.push_back(notification);
             if queue.pending.len() > self.shared.limits.pending.max(1) {
                 queue.pending.pop_front();
                 queue.dropped += 1;
@@ -131,8 +138,7 @@ impl Dispatcher {
             }
             return;
         }
-        let object = numbered.1.object.clone();
-        state.objects.insert(object.clone(), Queue { pending: [numbered].into(), dropped: 0 });
+        state.objects.insert(object.clone(), Queue { pending: [notification].into(), dropped: 0 });
         drop(state);
         let worker = Worker { shared: Arc::clone(&self.shared), object, retired: false };
         let mut workers = self.shared.workers();
@@ -205,14 +211,14 @@ impl Worker {
             let processes = Arc::clone(&self.shared.processes);
             let Ok(place) = processes.acquire_owned().await else { return };
             // Taken only now: while it waited for a place newer ones may have come.
-            let Some((sequence, notification)) = self.pop() else { continue };
+            let Some(notification) = self.pop() else { continue };
             let script = Script {
                 program: notification.argv.program.clone(),
                 arguments: notification.argv.arguments.clone(),
-                environment: notification.event.environment(sequence),
+                environment: script::environment(&notification.event),
             };
             let ended = script::run(script, self.shared.limits.time, place).await;
-            self.account(&notification, sequence, ended);
+            self.account(&notification, ended);
         }
     }
 
@@ -229,7 +235,7 @@ impl Worker {
         false
     }
 
-    fn pop(&self) -> Option<(u64, Notification)> {
+    fn pop(&self) -> Option<Notification> {
         let mut state = self.shared.lock();
         let queue = state.objects.get_mut(&self.object)?;
         let next = queue.pending.pop_front();
@@ -241,7 +247,7 @@ impl Worker {
         next
     }
 
-    fn account(&self, notification: &Notification, sequence: u64, ended: Ended) {
+    fn account(&self, notification: &Notification, ended: Ended) {
         let mut state = self.shared.lock();
         if let Some(reader) = ended.reader {
             state.readers.retain(|reader| !reader.is_finished());
@@ -275,7 +281,7 @@ impl Worker {
         };
         drop(state);
         let event = notification.event.kind.name();
-        let object = notification.object.as_str();
+        let (object, sequence) = (self.object.as_str(), notification.event.sequence);
         let Ended { how, output, .. } = ended;
         match said {
             Some(true) => {

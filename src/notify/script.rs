@@ -17,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::event::Event;
 use crate::process::{Group, Trusted, trust};
 
 /// Between TERM and KILL, as keepalived has it.
@@ -28,6 +29,10 @@ const REAP: Duration = Duration::from_secs(2);
 const LAST_OUTPUT: Duration = Duration::from_millis(50);
 /// Bytes of output that are kept for the log.
 const MAX_OUTPUT: usize = 4096;
+/// Bytes of the reason in a script's environment.
+const MAX_REASON: usize = 1024;
+/// The daemon's own search path may be anything; a script's is not.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What to start.
 #[derive(Clone, Debug)]
@@ -182,4 +187,30 @@ async fn read(mut output: pipe::Receiver, kept: Arc<Mutex<Vec<u8>>>) {
         let room = MAX_OUTPUT.saturating_sub(kept.len()).min(length);
         kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
     }
+}
+
+/// The whole environment of the script.
+pub(super) fn environment(event: &Event) -> Vec<(&'static str, String)> {
+    let mut environment = vec![
+        ("PATH", PATH.to_owned()),
+        ("LVSD_EVENT", event.kind.name().to_owned()),
+        ("LVSD_STATE", event.kind.state().to_owned()),
+        ("LVSD_SEQUENCE", event.sequence.to_string()),
+        ("LVSD_NAME", event.daemon.clone()),
+    ];
+    if let Some(pool) = &event.virtual_server {
+        environment.push(("LVSD_VIRTUAL_SERVER", pool.name.clone()));
+    }
+    if let Some(address) = &event.real_server {
+        environment.push(("LVSD_REAL_SERVER", address.to_string()));
+    }
+    if let Some(reason) = &event.reason {
+        let cut = reason.get(..reason.floor_char_boundary(MAX_REASON)).unwrap_or_default();
+        environment.push(("LVSD_REASON", cut.to_owned()));
+    }
+    for (_, value) in &mut environment {
+        // A reason can hold what a server sent; a NUL would make the whole start fail.
+        value.retain(|c| c != '\0');
+    }
+    environment
 }

@@ -121,7 +121,7 @@ impl Supervisor {
         let Ready { config, warnings, kinds, readings } = ready;
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
-        self.announcer.name = super::start::daemon_name(&config);
+        self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
         self.probes.replace_kinds(kinds);
         let plan = self.engine.handle_reload(&config, &readings, now);
         self.watcher.watch(readings::files(&config));

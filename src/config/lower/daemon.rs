@@ -6,7 +6,7 @@ use crate::config::context::Context;
 use crate::config::defaults;
 use crate::config::diagnostics::Finding;
 use crate::config::raw;
-use crate::engine::model::{Daemon, Drift, OnStop, Sync, SyncRole, Timeouts};
+use crate::engine::model::{Daemon, Drift, Notify, OnStop, Sync, SyncRole, Timeouts};
 
 pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
     Daemon {
@@ -24,6 +24,14 @@ pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
             udp: raw.timeouts.udp.value(),
         },
         sync: raw.sync.get().and_then(|sync| lower_sync(cx, &sync.value)),
+        notify: Notify {
+            fifo: raw.notify.fifo.value(),
+            script: raw.notify.script.value(),
+            script_user: raw.notify.script_user.value(),
+            script_timeout: raw.notify.script_timeout.value_or(defaults::SCRIPT_TIMEOUT),
+            start: raw.notify.start.value(),
+            stop: raw.notify.stop.value(),
+        },
     }
 }
 

@@ -1,20 +1,21 @@
 //! Real shells in temporary directories. Nothing waits for a time, all wait for a condition with
 //! a bound.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
 use tokio::time::sleep;
 
 use super::*;
-use crate::engine::model::{Argv, RealServerId};
-use crate::notify::{Event, EventKind};
+use crate::notify::testing;
 
 const LONG: Duration = Duration::from_secs(60);
 
 struct Scene {
     directory: tempfile::TempDir,
     dispatcher: Dispatcher,
+    sequence: Cell<u64>,
 }
 
 impl Scene {
@@ -22,6 +23,7 @@ impl Scene {
         Self {
             directory: tempfile::tempdir().unwrap(),
             dispatcher: Dispatcher::new(Handle::current(), limits),
+            sequence: Cell::new(0),
         }
     }
 
@@ -36,7 +38,8 @@ impl Scene {
     }
 
     fn program(&self, object: &str, program: &str, arguments: &[&str]) {
-        self.dispatcher.dispatch(notification(object, program, arguments));
+        self.sequence.update(|sequence| sequence + 1);
+        self.dispatcher.dispatch(notification(object, self.sequence.get(), program, arguments));
     }
 
     fn lines(&self, name: &str) -> Vec<String> {
@@ -48,21 +51,11 @@ impl Scene {
     }
 }
 
-fn notification(object: &str, program: &str, arguments: &[&str]) -> Notification {
-    Notification {
-        object: object.to_owned(),
-        argv: Argv {
-            program: program.into(),
-            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
-        },
-        event: Event {
-            kind: EventKind::RealServerDown,
-            daemon: "lvs1".into(),
-            virtual_server: "web".into(),
-            real_server: Some(RealServerId { address: "198.51.100.11".parse().unwrap(), port: Some(80) }),
-            reason: Some("status: 503\0, wanted 200-299".into()),
-        },
-    }
+fn notification(object: &str, sequence: u64, program: &str, arguments: &[&str]) -> Notification {
+    let pool = testing::pool(object, &["192.0.2.10:80"]);
+    let event = Event { sequence, virtual_server: Some(pool), ..testing::down() };
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    Notification { argv: Argv { program: program.into(), arguments }, event: Arc::new(event) }
 }
 
 async fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -146,7 +139,7 @@ async fn a_script_gets_this_environment_and_nothing_else() {
             "LVSD_REASON=status: 503, wanted 200-299",
             "LVSD_SEQUENCE=1",
             "LVSD_STATE=DOWN",
-            "LVSD_VIRTUAL_SERVER=web",
+            "LVSD_VIRTUAL_SERVER=a",
             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         ]
     );
