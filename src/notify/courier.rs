@@ -21,7 +21,7 @@ const MAX_WAITING: usize = 1000;
 const LAST_TRIES: Duration = Duration::from_millis(500);
 
 /// The settings of a receiver, and how it is told.
-pub(super) trait Deliver: Send + Sync + PartialEq + 'static {
+pub(super) trait Deliver: Sized + Send + Sync + PartialEq + 'static {
     /// Delivers what is in the outbox until it is closed and empty.
     fn work(outbox: Arc<Outbox<Self>>) -> impl Future<Output = ()> + Send;
 
@@ -181,10 +181,15 @@ impl<S: Deliver> Outbox<S> {
         let Some(last) = batch.events.last().map(|event| event.sequence) else { return };
         let count = u64::try_from(batch.events.len()).unwrap_or(u64::MAX);
         let mut state = self.lock();
-        // Some may have given way while it was under way; those were told all the same.
+        let before = state.waiting.len();
         while state.waiting.front().is_some_and(|event| event.sequence <= last) {
             state.waiting.pop_front();
         }
+        // Some may have given way while it was under way; those were told all the same.
+        let removed = u64::try_from(before - state.waiting.len()).unwrap_or(u64::MAX);
+        let displaced = count.saturating_sub(removed);
+        state.dropped = state.dropped.saturating_sub(displaced);
+        state.counters.dropped = state.counters.dropped.saturating_sub(displaced);
         match outcome {
             Done::Delivered => {
                 state.dropped = state.dropped.saturating_sub(batch.dropped);

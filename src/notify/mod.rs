@@ -4,13 +4,21 @@
 //! [`Outlets::tell`] does nothing but put an event into queues. What is worth an event is decided
 //! elsewhere.
 
+mod backoff;
+mod courier;
+mod couriers;
 mod dispatcher;
 mod event;
+mod mail;
 mod outlets;
 mod script;
+mod secret;
 #[cfg(test)]
 mod testing;
+mod webhook;
+mod wire;
 
+pub use courier::Delivered;
 pub use dispatcher::{Counters, Dispatcher, Finished, Limits};
 pub use event::{Event, EventKind, Quorum};
 pub use outlets::Outlets;

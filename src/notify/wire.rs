@@ -46,7 +46,7 @@ impl Wire {
     }
 
     #[must_use]
-    pub(super) const fn beginning_with(self, first: &'static [u8]) -> Self {
+    pub(super) fn beginning_with(self, first: &'static [u8]) -> Self {
         Self { first, ..self }
     }
 
@@ -86,7 +86,7 @@ pub(super) async fn connect(server: &Endpoint, limit: Duration) -> Result<TcpStr
 /// TLS made ready for one server, read from its files when first needed and after a failure.
 #[derive(Debug, Default)]
 pub(super) struct Security {
-    client: Option<Client>,
+    ready: Option<(Tls, Client)>,
 }
 
 impl Security {
@@ -98,15 +98,14 @@ impl Security {
     ) -> Result<TlsStream<TcpStream>, String> {
         let name = tls.server_name.as_deref().unwrap_or(host);
         let name = Name::parse(name).ok_or_else(|| format!("{name} cannot be verified: it is no name"))?;
-        let client = match &self.client {
-            Some(client) => client.clone(),
-            None => prepare(tls.clone()).await?,
-        };
         // Kept only once it has proved good: a file that was renewed is read again after a failure.
-        self.client = None;
+        let client = match self.ready.take() {
+            Some((settings, client)) if settings == *tls => client,
+            Some(_) | None => prepare(tls.clone()).await?,
+        };
         match client.connect(name, stream).await {
             Ok(stream) => {
-                self.client = Some(client);
+                self.ready = Some((tls.clone(), client));
                 Ok(stream)
             }
             Err(error) => {
@@ -117,7 +116,7 @@ impl Security {
     }
 
     pub(super) fn forget(&mut self) {
-        self.client = None;
+        self.ready = None;
     }
 }
 

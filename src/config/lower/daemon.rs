@@ -31,6 +31,8 @@ pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
             script_timeout: raw.notify.script_timeout.value_or(defaults::SCRIPT_TIMEOUT),
             start: raw.notify.start.value(),
             stop: raw.notify.stop.value(),
+            mail: raw.notify.mail.value(),
+            webhooks: raw.notify.webhook.value_or(Vec::new()),
         },
     }
 }
