@@ -66,3 +66,6 @@ impl Deliver for Mail {
         format!("mail to {}", self.server)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -116,7 +116,8 @@ async fn command(stream: &mut TcpStream, line: &str) -> Result<Response, String>
     reply(stream).await
 }
 
-/// A whole reply, and nothing after it: what comes unasked before the handshake is not the server's word.
+/// A whole reply. What a stranger may have put behind it in clear text is dropped with it, not taken for the
+/// server's word after the handshake.
 async fn reply(stream: &mut TcpStream) -> Result<Response, String> {
     let mut bytes = Vec::new();
     loop {
