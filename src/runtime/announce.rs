@@ -242,7 +242,7 @@ fn of_server<'a>(
         (EventKind::RealServerDown, &server.notify_down)
     };
     let (virtual_server, real_server) = (Some(pool), Some(server));
-    ToTell { kind, script: script.as_ref(), virtual_server, real_server, reason, quorum: None }
+    ToTell { kind, script: script.as_deref(), virtual_server, real_server, reason, quorum: None }
 }
 
 fn of_quorum(pool: &Arc<model::VirtualServer>, up: bool, quorum: Option<Quorum>) -> ToTell<'_> {
