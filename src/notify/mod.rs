@@ -9,16 +9,21 @@ mod courier;
 mod couriers;
 mod dispatcher;
 mod event;
+mod fifo;
+mod lines;
 mod mail;
 mod outlets;
 mod script;
 mod secret;
+mod standing;
 #[cfg(test)]
 mod testing;
 mod webhook;
 mod wire;
 
 pub use courier::Delivered;
-pub use dispatcher::{Counters, Dispatcher, Finished, Limits};
+pub use dispatcher::{Counters, Dispatcher, Finished, Limits, Notification};
 pub use event::{Event, EventKind, Quorum};
+pub use lines::State;
 pub use outlets::Outlets;
+pub use standing::Standing;

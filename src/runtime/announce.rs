@@ -12,7 +12,7 @@ use crate::engine::model::{self, Argv, Check, Fault, Notify, Phase};
 use crate::engine::{
     Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
 };
-use crate::notify::{self, EventKind, Outlets, Quorum};
+use crate::notify::{self, EventKind, Outlets, Quorum, Standing, State};
 use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
 
 /// Objects whose repeats are counted at most.
@@ -180,6 +180,29 @@ impl Announcer {
         );
     }
 
+    /// Until somebody wants to be told how everything stands. Can be dropped and called again.
+    pub(super) async fn asked(&self) {
+        self.outlets.asked().await;
+    }
+
+    /// To be called when no event is on its way, so that each comes after what it changes.
+    pub(super) fn show(&self, pools: &[VirtualServer]) {
+        if self.outlets.wants_state() {
+            self.outlets.show(&standings(pools));
+        }
+    }
+
+    /// For [`Self::announce_reload`]: how everything stands before it, if somebody has to hear of the reload.
+    pub(super) fn before_reload(&self, pools: &[VirtualServer]) -> Option<Vec<Standing>> {
+        self.outlets.is_followed().then(|| standings(pools))
+    }
+
+    pub(super) fn announce_reload(&self, before: Option<&[Standing]>, pools: &[VirtualServer]) {
+        if let Some(before) = before {
+            self.outlets.show_changes(before, &standings(pools));
+        }
+    }
+
     /// The first table has been written.
     pub(super) fn announce_start(&mut self) {
         self.publish(of_daemon(EventKind::Started));
@@ -187,6 +210,7 @@ impl Announcer {
 
     /// With `omega` the down notifications run at stop, for what is up then.
     pub(super) fn announce_stop(&mut self, pools: &[VirtualServer]) {
+        self.show(pools);
         for pool in pools.iter().filter(|pool| pool.config().omega) {
             for server in pool.real_servers().iter().filter(|s| s.is_alive()) {
                 self.publish(of_server(pool.config(), server.config(), false, None));
@@ -257,6 +281,19 @@ fn of_quorum(pool: &Arc<model::VirtualServer>, up: bool, quorum: Option<Quorum>)
 
 const fn of_daemon(kind: EventKind) -> ToTell<'static> {
     ToTell { kind, script: None, virtual_server: None, real_server: None, reason: None, quorum: None }
+}
+
+fn standings(pools: &[VirtualServer]) -> Vec<Standing> {
+    let state = |up| if up { State::Up } else { State::Down };
+    let servers = |pool: &VirtualServer| {
+        pool.real_servers().iter().map(|server| (server.id(), state(server.is_alive()))).collect()
+    };
+    let standing = |pool: &VirtualServer| Standing {
+        virtual_server: Arc::clone(pool.config()),
+        quorum: state(pool.is_quorum_up()),
+        real_servers: servers(pool),
+    };
+    pools.iter().map(standing).collect()
 }
 
 struct Names<'a> {

@@ -34,6 +34,7 @@ use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::Outlets;
+use crate::process::helper;
 use crate::telemetry::http::{self, Routes};
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
@@ -340,7 +341,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     let writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
     dependencies.install_kernel(writer.answers());
     dependencies.install_vitals();
-    let outlets = Outlets::new(tokio::runtime::Handle::current(), &daemon.notify);
+    let outlets = Outlets::new(tokio::runtime::Handle::current(), helper::path(), &daemon.notify);
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
     let mut watcher = Watcher::new(changed_files);

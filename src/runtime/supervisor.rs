@@ -116,6 +116,8 @@ enum Input {
     Planned(Box<Planned>),
     Saved(std::io::Result<()>),
     Signal(Signal),
+    /// Somebody wants to be told how everything stands.
+    Listener,
     /// The writer's thread has ended by itself.
     Broken,
     Timeout,
@@ -157,6 +159,7 @@ impl Supervisor {
             result = self.recorder.answered() => Input::Saved(result),
             Some(files) = self.inputs.files.recv() => Input::Files(files),
             planned = self.planning.planned() => Input::Planned(Box::new(planned)),
+            () = self.announcer.asked() => Input::Listener,
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
@@ -186,6 +189,7 @@ impl Supervisor {
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
             Input::Signal(Signal::Reload) => self.begin_reload(None),
             Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Listener => self.announcer.show(self.engine.virtual_servers()),
             Input::Broken => return ControlFlow::Break(End::Broken),
             Input::Timeout => {}
         }

@@ -25,7 +25,11 @@ pub(crate) fn settings(mail: Option<Mail>, webhooks: Vec<Webhook>) -> Notify {
 }
 
 pub(crate) fn told(mail: Option<Mail>, webhooks: Vec<Webhook>) -> Outlets {
-    Outlets::new(tokio::runtime::Handle::current(), &settings(mail, webhooks))
+    Outlets::new(
+        tokio::runtime::Handle::current(),
+        env!("CARGO_BIN_EXE_lvsd").into(),
+        &settings(mail, webhooks),
+    )
 }
 
 /// A real server that goes down.

@@ -32,12 +32,4 @@ impl EventKind {
             Self::Stopping => "stopping",
         }
     }
-
-    /// keepalived's word for the new state.
-    pub const fn state(self) -> &'static str {
-        match self {
-            Self::RealServerUp | Self::QuorumGained | Self::Started => "UP",
-            Self::RealServerDown | Self::QuorumLost | Self::Stopping => "DOWN",
-        }
-    }
 }

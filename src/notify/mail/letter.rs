@@ -48,7 +48,7 @@ fn headline(events: &[Arc<Event>]) -> String {
 
 fn title(event: &Event) -> String {
     let pool = event.virtual_server.as_ref().map_or("", |pool| pool.name.as_str());
-    let state = event.kind.state();
+    let state = event.kind.state().word();
     match (event.kind, event.real_server) {
         (EventKind::Started, _) => "lvsd started".to_owned(),
         (EventKind::Stopping, _) => "lvsd stops".to_owned(),
@@ -58,7 +58,7 @@ fn title(event: &Event) -> String {
 }
 
 fn counted(kind: EventKind, count: usize) -> String {
-    let state = kind.state();
+    let state = kind.state().word();
     match kind {
         EventKind::RealServerUp | EventKind::RealServerDown => format!("{count} real servers {state}"),
         EventKind::QuorumGained | EventKind::QuorumLost => format!("{count} virtual servers {state}"),

@@ -42,7 +42,7 @@ pub(super) fn json(event: &Event, dropped: u64) -> Vec<u8> {
         sequence: event.sequence,
         daemon: &event.daemon,
         event: event.kind.name(),
-        state: event.kind.state(),
+        state: event.kind.state().word(),
         virtual_server: pool.map(|pool| pool.name.as_str()),
         services: pool.map_or(Vec::new(), |pool| pool.services.iter().map(ToString::to_string).collect()),
         real_server: event.real_server.map(|server| server.to_string()),

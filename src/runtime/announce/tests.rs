@@ -20,7 +20,8 @@ const NOW: Time = Time::from_nanos(1_000_000_000_000);
 const SERVER: &str = "198.51.100.11:80";
 
 fn outlets(runtime: &Runtime) -> Outlets {
-    Outlets::new(runtime.handle().clone(), &testing::config(vec![]).daemon.notify)
+    let helper = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime/testdata/helper").into();
+    Outlets::new(runtime.handle().clone(), helper, &testing::config(vec![]).daemon.notify)
 }
 
 /// Logs what an announcer makes of these events.
