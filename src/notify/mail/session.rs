@@ -22,8 +22,9 @@ use crate::net::explain;
 use crate::notify::secret::Reader;
 use crate::notify::wire::{self, Security, Wire};
 
-/// Bytes that a mail server may send in one session.
-const MAX_REPLIES: usize = 256 * 1024;
+/// Bytes that a mail server may send in one session. lettre parses a reply anew with each line of it, so that a
+/// long one of short lines costs the square of its length, on the thread of the supervisor.
+const MAX_REPLIES: usize = 16 * 1024;
 /// Bytes of a reply that a log line quotes.
 const MAX_QUOTED: usize = 200;
 /// For the farewell, which changes nothing any more.
