@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 
 use super::courier::{Courier, Deliver, Delivered};
 use super::event::Event;
@@ -65,6 +66,7 @@ impl Couriers {
 
     /// Tells everybody what waits, no longer than `limit`; the number of events that were not delivered.
     pub(super) async fn finish(mut self, limit: Duration) -> usize {
+        let deadline = Instant::now() + limit;
         let mut ending = JoinSet::new();
         if let Some(mail) = self.mail.take() {
             ending.spawn_on(mail.finish(limit), &self.runtime);
@@ -75,6 +77,11 @@ impl Couriers {
         let mut left = 0;
         while let Some(one) = ending.join_next().await {
             left += one.unwrap_or_default();
+        }
+        // Their time began earlier than that of the others.
+        let retired = async { while self.retiring.join_next().await.is_some() {} };
+        if timeout_at(deadline, retired).await.is_err() {
+            tracing::warn!("receivers that are configured no longer were not told of all before the end");
         }
         left
     }

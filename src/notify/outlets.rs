@@ -141,7 +141,9 @@ impl Outlets {
                 fifo.finish(limit).await;
             }
         };
-        tokio::join!(self.scripts.finish(limit), self.couriers.finish(limit), fifo);
+        let retired = async { while self.retired.join_next().await.is_some() {} };
+        // Those of before have their own limits, which began earlier.
+        tokio::join!(self.scripts.finish(limit), self.couriers.finish(limit), fifo, retired);
     }
 }
 

@@ -261,12 +261,12 @@ fn of_server<'a>(
     reason: Option<String>,
 ) -> ToTell<'a> {
     let (kind, script) = if alive {
-        (EventKind::RealServerUp, &server.notify_up)
+        (EventKind::RealServerUp, server.notify_up.as_deref())
     } else {
-        (EventKind::RealServerDown, &server.notify_down)
+        (EventKind::RealServerDown, server.notify_down.as_deref())
     };
     let (virtual_server, real_server) = (Some(pool), Some(server));
-    ToTell { kind, script: script.as_deref(), virtual_server, real_server, reason, quorum: None }
+    ToTell { kind, script, virtual_server, real_server, reason, quorum: None }
 }
 
 fn of_quorum(pool: &Arc<model::VirtualServer>, up: bool, quorum: Option<Quorum>) -> ToTell<'_> {

@@ -309,11 +309,17 @@ fn the_mark_is_on_the_packet() {
     let director = &network.director;
     allow_pings(director, EVERYBODY);
     let addresses = <[IpAddr; 2]>::from(server(&network, 32));
-    for (address, net) in addresses.iter().zip(["198.51.100.0/24", "2001:db8:2::/64"]) {
-        director.ip(&format!(
-            "route add {net} dev back table 100\nrule add to {address} fwmark 7 table 100 priority 100\n\
-             route add unreachable {address} table 101\nrule add to {address} table 101 priority 101"
-        ));
+    for (address, (family, net)) in
+        addresses.iter().zip([("-4", "198.51.100.0/24"), ("-6", "2001:db8:2::/64")])
+    {
+        for line in [
+            format!("route add {net} dev back table 100"),
+            format!("rule add to {address} fwmark 7 table 100 priority 100"),
+            format!("route add unreachable {address} table 101"),
+            format!("rule add to {address} table 101 priority 101"),
+        ] {
+            director.output("ip", &format!("{family} {line}"));
+        }
     }
     for address in addresses {
         say(&network.servers, address, b"pong");

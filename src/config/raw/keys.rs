@@ -263,6 +263,10 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("misc_path", "argv"),
     ("misc_dynamic", "dynamic_weight"),
     ("track_file", "path"),
+    ("lvs_notify_fifo", "fifo"),
+    ("lvs_notify_fifo_script", "script"),
+    ("startup_script", "start"),
+    ("shutdown_script", "stop"),
 ];
 
 /// keepalived's names of checks, as a check is written here.
