@@ -49,13 +49,15 @@ async fn deliver(first: &[u8], endless: &[u8], tls: Option<SmtpTls>) -> String {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_server_is_said() {
-    let flood = [b'x'; 4096];
-    let cases: [(&[u8], &[u8], Option<SmtpTls>, &str); 8] = [
+    /// What it sends, what it then repeats, what is wanted of TLS, and what is said.
+    type Case = (&'static [u8], &'static [u8], Option<SmtpTls>, &'static str);
+    const FLOOD: &[u8] = &[b'x'; 4096];
+    let cases: [Case; 8] = [
         (b"554 no mail here\r\n", b"", None, "greeting: the server said \"554 no mail here\""),
         (b"421-wait\r\n421 a while\r\n", b"", None, "greeting: the server said \"421 wait a while\""),
-        (b"", &flood, None, "greeting: the server sends without end"),
+        (b"", FLOOD, None, "greeting: the server sends without end"),
         (b"", b"220-x\r\n", None, "greeting: the server sends without end"),
-        (b"", &flood, Some(STARTTLS), "STARTTLS: the server sends without end"),
+        (b"", FLOOD, Some(STARTTLS), "STARTTLS: the server sends without end"),
         (b"", b"220-x\r\n", Some(STARTTLS), "STARTTLS: the server sends without end"),
         (b"554 no\r\n", b"", Some(STARTTLS), "STARTTLS: the server said \"554 no\""),
         (b"hello\r\n", b"", Some(STARTTLS), "STARTTLS: the server said \"hello\""),
