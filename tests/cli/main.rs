@@ -10,6 +10,8 @@ mod notify;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
+mod receivers;
+#[cfg(test)]
 mod reload;
 #[cfg(test)]
 mod stop;
