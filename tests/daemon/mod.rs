@@ -3,6 +3,7 @@
 mod crash;
 mod drift;
 mod failover;
+mod notify;
 mod process;
 mod reload;
 mod start;

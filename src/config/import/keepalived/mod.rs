@@ -103,6 +103,9 @@ fn document(
     if !globals.timeouts.is_empty() {
         document.daemon.set("timeouts", globals.timeouts.clone());
     }
+    if !globals.notify.is_empty() {
+        document.daemon.set("notify", globals.notify.clone());
+    }
     match &globals.sync {
         Some((at, _)) if emitting.mixes_families => {
             let why = "the kernel's sync daemon excludes tunnels from one family to the other";
