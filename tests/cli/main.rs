@@ -7,6 +7,7 @@ mod check;
 mod dry_run;
 #[cfg(test)]
 mod import;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod orders;
