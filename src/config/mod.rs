@@ -10,6 +10,7 @@ mod context;
 pub mod defaults;
 mod diagnostics;
 mod duration;
+pub mod import;
 mod lower;
 mod pem;
 mod raw;
