@@ -3,7 +3,7 @@
 mod crash;
 mod drift;
 mod failover;
-mod process;
+pub(crate) mod process;
 mod reload;
 mod start;
 mod stop;

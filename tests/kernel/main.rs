@@ -12,3 +12,5 @@ mod lab;
 #[cfg(test)]
 #[path = "../lab/tests.rs"]
 mod lab_tests;
+#[cfg(test)]
+mod side_by_side;
