@@ -9,6 +9,7 @@ mod context;
 pub mod defaults;
 mod diagnostics;
 mod duration;
+pub mod import;
 mod lower;
 mod pem;
 mod raw;
