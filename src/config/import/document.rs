@@ -110,13 +110,6 @@ impl Table {
         })
     }
 
-    pub(super) fn comments(&self) -> impl Iterator<Item = &str> {
-        self.items.iter().filter_map(|item| match item {
-            Item::Comment(text) => Some(text.as_str()),
-            Item::Pair(..) => None,
-        })
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

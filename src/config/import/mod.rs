@@ -7,6 +7,7 @@
 
 mod detect;
 mod document;
+mod files;
 mod keepalived;
 mod ldirectord;
 mod notes;
@@ -15,6 +16,7 @@ mod write;
 use std::path::{Path, PathBuf};
 
 pub use detect::Format;
+pub use files::Disk;
 pub use notes::{Note, Weight};
 
 /// The only way to the file system.
@@ -52,6 +54,13 @@ pub enum ImportError {
     Unknown { path: String },
     #[error("{path} is TOML already")]
     Toml { path: String },
+}
+
+impl Imported {
+    /// Whether something that the other program did is not in the result.
+    pub fn leaves_out(&self) -> bool {
+        self.notes.iter().any(|note| note.weight == Weight::NotCarried)
+    }
 }
 
 /// What a format's reader gets.
