@@ -18,7 +18,11 @@ struct Memory<'a>(&'a [u8]);
 
 impl Reader for Memory<'_> {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
-        if path == Path::new("keepalived.conf") { Ok(self.0.to_vec()) } else { Err("no such file".to_owned()) }
+        if path == Path::new("keepalived.conf") {
+            Ok(self.0.to_vec())
+        } else {
+            Err("no such file".to_owned())
+        }
     }
 
     fn matching(&self, pattern: &Path) -> Result<Vec<PathBuf>, String> {
@@ -33,7 +37,9 @@ fn keepalived(text: &[u8]) -> Imported {
 
 /// What `lvsd check` says of it, if anything but warnings.
 fn mistakes(toml: &str) -> Option<String> {
-    config::load(&Sources::from_text("lvsd.toml", Path::new("/etc/lvsd"), toml)).err().map(|all| all.to_string())
+    config::load(&Sources::from_text("lvsd.toml", Path::new("/etc/lvsd"), toml))
+        .err()
+        .map(|all| all.to_string())
 }
 
 /// The notes, one a line, and the TOML.

@@ -37,7 +37,7 @@ macro_rules! plays {
     };
 }
 
-plays! { web }
+plays! { alpha datagrams file group kernel quorum reload script sorry web }
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel/side_by_side/plays"))
@@ -86,7 +86,7 @@ fn happen(stage: &mut Stage, event: &Event) {
         Event::Start { file } => stage.start(&read(file)),
         Event::Reload { file } => stage.reload(&read(file)),
         Event::Stop => stage.stop(),
-        Event::Kill { server } => assert!(stage.servers.remove(server).is_some(), "no server {server}"),
+        Event::Kill { server } => assert!(stage.end_server(server), "no server {server}"),
         Event::Return { server } => stage.add_server(server),
         Event::Status { server, status } => stage.server(server).set_status(*status),
         Event::Body { server, body } => stage.server(server).set_body(body),
@@ -114,7 +114,7 @@ fn settle(stages: &[Stage; 2], wanted: &[BTreeSet<String>; 2], step: &Step, at: 
         _ => HOLD,
     };
     loop {
-        let found = stages.each_ref().map(|stage| stage.network.director.table().into_iter().collect());
+        let found = stages.each_ref().map(Stage::table);
         if found == *wanted {
             if since.get_or_insert_with(Instant::now).elapsed() >= hold {
                 return;
@@ -123,7 +123,7 @@ fn settle(stages: &[Stage; 2], wanted: &[BTreeSet<String>; 2], step: &Step, at: 
             let late = since.is_some() || Instant::now() > end;
             assert!(!late, "{at}:{}", differences(stages, wanted, &found));
         }
-        pause(Duration::from_millis(50));
+        pause(Duration::from_millis(100));
     }
 }
 

@@ -6,7 +6,7 @@
 //! script load                          a program {load} that exits with the number in its file
 //!
 //! start web.conf                       an event
-//! + -A -t 192.0.2.10:80 -s wrr         what comes into the table by it, as `ipvsadm -Sn` says it,
+//! + -A -t 192.0.2.10:80 -s wrr         what comes into the table by it, in the words of ipvsadm,
 //! - -A -t 192.0.2.10:80 -s rr          and what goes
 //! keepalived + -a …                    with keepalived only; lvsd's table differs from now on
 //! keepalived writes DEL_DEST NEW_DEST  the requests that change something, in their order

@@ -1,6 +1,6 @@
 //! The two daemons, each with a network of its own, and what can be done to both alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use lvsd::ipvs::{Dump, Dumper, Operation, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -28,7 +29,9 @@ pub(super) struct Stage {
     daemon: Option<Child>,
     // Servers end while their network is there.
     pub(super) servers: BTreeMap<String, Backend>,
-    _datagrams: Vec<Datagrams>,
+    datagrams: BTreeMap<String, Datagrams>,
+    /// Addresses that datagrams go to.
+    udp: Vec<String>,
     pub(super) network: Network,
 }
 
@@ -38,8 +41,17 @@ impl Stage {
         let folder = TempDir::new().expect("a folder");
         // Scripts may run as another user.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-        let datagrams = udp.iter().map(|address| Datagrams::start(&network, address)).collect();
-        Self { side, network, servers: BTreeMap::new(), folder, daemon: None, _datagrams: datagrams }
+        let mut stage = Self {
+            side,
+            folder,
+            daemon: None,
+            servers: BTreeMap::new(),
+            datagrams: BTreeMap::new(),
+            udp: udp.to_vec(),
+            network,
+        };
+        udp.iter().for_each(|address| stage.add_server(address));
+        stage
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -67,8 +79,17 @@ impl Stage {
     }
 
     pub(super) fn add_server(&mut self, address: &str) {
-        let server = Backend::start(&self.network.servers, address);
-        self.servers.insert(address.to_owned(), server);
+        let key = address.to_owned();
+        if self.udp.contains(&key) {
+            self.datagrams.insert(key, Datagrams::start(&self.network, address));
+        } else {
+            self.servers.insert(key, Backend::start(&self.network.servers, address));
+        }
+    }
+
+    /// `false`: there is none.
+    pub(super) fn end_server(&mut self, address: &str) -> bool {
+        self.datagrams.remove(address).is_some() | self.servers.remove(address).is_some()
     }
 
     pub(super) fn server(&self, address: &str) -> &Backend {
@@ -152,6 +173,23 @@ impl Stage {
         let child = self.daemon.as_ref().expect("it runs");
         let pid = i32::try_from(child.id()).expect("a process number");
         kill(Pid::from_raw(pid), signal).expect("a child of ours");
+    }
+
+    /// In the words of ipvsadm. Its own output lacks the thresholds, and each start of a program is slow
+    /// in a guest.
+    pub(super) fn table(&self) -> BTreeSet<String> {
+        let dump = || Dumper::open(Options::default()).expect("ip_vs is there").dump().expect("a dump");
+        let observed = self.network.director.run(dump);
+        let mut lines = BTreeSet::new();
+        for (id, service) in &observed.table.services {
+            let attributes = service.attributes.clone();
+            lines.insert(Operation::AddService { service: *id, attributes }.to_string());
+            lines.extend(service.destinations.iter().map(|(destination, record)| {
+                let (destination, record) = (*destination, *record);
+                Operation::AddDestination { service: *id, destination, record }.to_string()
+            }));
+        }
+        lines
     }
 
     pub(super) fn log(&self) -> String {
