@@ -187,7 +187,7 @@ fn dns(reading: &mut Reading<'_>, checker: &mut Checker, statement: &Statement) 
                 None => {}
             },
             "name" if options.value("name").is_none() => match reading.word(line) {
-                Some(name) if is_domain(&name) => options.set("name", name),
+                Some(name) if is_domain(&name) => options.set("name", name.to_ascii_lowercase()),
                 Some(name) => {
                     let why = format!("{} is no name in DNS; the root is asked for", shown(&name));
                     reading.lose(&mut checker.lost, line.at, "name", why);

@@ -62,7 +62,8 @@ fn entry(reading: &mut Reading<'_>, line: &Statement) -> Option<Entry> {
     let first = words.next()?;
     let (second, third) = (words.next(), words.next());
     if first == "fwmark" {
-        let mark = reading.count(line, 0, u32::MAX, Garbage::Tolerated)?;
+        let mark = reading.number(line, 0, i64::from(u32::MAX), Garbage::Tolerated)?;
+        let mark = u32::try_from(mark).ok()?;
         let family = match third {
             None => None,
             Some("inet") => Some(Family::Ipv4),

@@ -52,6 +52,14 @@ pub(super) enum Entry {
     Mark { mark: u32, family: Option<Family>, at: At },
 }
 
+impl Entry {
+    pub(super) fn at(&self) -> At {
+        match self {
+            Self::Range { at, .. } | Self::Mark { at, .. } => *at,
+        }
+    }
+}
+
 /// Timing as far as it was said, of a virtual server, a real server or a checker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timing {

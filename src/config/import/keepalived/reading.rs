@@ -67,6 +67,14 @@ impl Reading<'_> {
         self.take(statement, words::number(&word, low, high, garbage))
     }
 
+    /// What stands behind a value is lost in keepalived, and most likely meant something.
+    fn rest(&mut self, statement: &Statement) {
+        if let Some(word) = statement.words().get(2) {
+            let why = format!("keepalived does not look at {} and what is behind it", shown(word));
+            self.notes.remark(statement.at, statement.keyword(), why);
+        }
+    }
+
     pub(super) fn count(
         &mut self,
         statement: &Statement,
@@ -74,6 +82,7 @@ impl Reading<'_> {
         high: u32,
         garbage: Garbage,
     ) -> Option<u32> {
+        self.rest(statement);
         let number = self.number(statement, i64::from(low), i64::from(high), garbage)?;
         u32::try_from(number).ok()
     }
@@ -84,6 +93,7 @@ impl Reading<'_> {
 
     /// At least 1 ms, and no more than lvsd takes.
     pub(super) fn period(&mut self, statement: &Statement, most: u64) -> Option<Duration> {
+        self.rest(statement);
         let word = self.word(statement)?;
         let period = self.take(statement, words::timer(&word, 1, most))?;
         Some(self.within(statement, period, LEAST))
@@ -91,6 +101,7 @@ impl Reading<'_> {
 
     /// Also 0.
     pub(super) fn pause(&mut self, statement: &Statement) -> Option<Duration> {
+        self.rest(statement);
         let word = self.word(statement)?;
         let pause = self.take(statement, words::timer(&word, 0, LONG))?;
         Some(self.within(statement, pause, Duration::ZERO))
@@ -106,6 +117,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn switch(&mut self, statement: &Statement) -> Option<bool> {
+        self.rest(statement);
         let word = statement.value();
         self.take(statement, words::switch(word.as_deref()))
     }

@@ -73,11 +73,18 @@ pub(super) fn services(
             }
         },
     };
+    let protocol = match vs.protocol {
+        Some(Protocol::Tcp) => 6,
+        Some(Protocol::Sctp) => 132,
+        Some(Protocol::Udp) | None => 17,
+    };
+    let own: Vec<At> = entries.iter().map(Entry::at).collect();
     let mut services = Services::default();
     for entry in &entries {
         match entry {
             Entry::Range { first, last, port, at } => {
-                add_range(reading, taken, &mut services, vs, (*first, *last), *port, *at);
+                let range = Range { protocol, own: &own, ends: (*first, *last), port: *port, at: *at };
+                add_range(reading, taken, &mut services, range);
             }
             Entry::Mark { mark, family, at } => {
                 let family = family.or(vs.family).unwrap_or(Family::Ipv4);
@@ -102,21 +109,23 @@ pub(super) fn services(
     Some(services)
 }
 
+/// One line of a group, or a virtual server's own address.
+struct Range<'e> {
+    protocol: u8,
+    /// All lines of the virtual server.
+    own: &'e [At],
+    ends: (IpAddr, IpAddr),
+    port: Option<u16>,
+    at: At,
+}
+
 fn add_range(
     reading: &mut Reading<'_>,
     taken: &mut Taken,
     services: &mut Services,
-    vs: &VirtualServer,
-    (first, last): (IpAddr, IpAddr),
-    port: Option<u16>,
-    at: At,
+    Range { protocol, own, ends: (first, last), port, at }: Range<'_>,
 ) {
     let family = Family::of(first);
-    let protocol = match vs.protocol {
-        Some(Protocol::Tcp) => 6,
-        Some(Protocol::Sctp) => 132,
-        Some(Protocol::Udp) | None => 17,
-    };
     let known = taken.ranges.entry((family, protocol, port.unwrap_or(0))).or_default();
     let (first, last) = (number(first), number(last));
     let count = (last - first).saturating_add(1);
@@ -130,15 +139,15 @@ fn add_range(
     let (pieces, overlap) = subtract(known, first, last);
     if let Some((address, other)) = overlap {
         let address = ip(address, family);
-        let why = if other == at || vs_has(vs, other) {
-            format!("{address} is in the group already")
+        if own.contains(&other) {
+            reading.notes.remark(at, "address", format!("{address} is in the group already"));
         } else {
-            format!(
+            let why = format!(
                 "{address} with this protocol and port is a service of line {} already; keepalived puts the servers of both into one service",
                 other.line
-            )
-        };
-        reading.notes.not_carried(at, "address", why);
+            );
+            reading.notes.not_carried(at, "address", why);
+        }
     }
     for (first, last) in pieces {
         known.insert(first, (last, at));
@@ -152,11 +161,6 @@ fn add_range(
         services.ports.insert(port.unwrap_or(0));
         services.every_port |= port.is_none();
     }
-}
-
-/// Whether that line is one of this virtual server's own group; lines of groups come before any virtual server's own services.
-fn vs_has(vs: &VirtualServer, other: At) -> bool {
-    matches!(vs.head, Head::Group(_)) && other.file == vs.at.file && other.line < vs.at.line
 }
 
 /// Ranges, and an address that is not in them with the place that has it.
