@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 //! Files that nobody would write: whatever comes in, what comes out is a configuration that lvsd takes.
 
 use proptest::prelude::*;
@@ -284,4 +281,3 @@ fn what_would_fill_memory_is_bounded() {
         assert!(!imported.notes.is_empty() && imported.notes.len() < 3_000);
     }
 }
->>>>>>> kimport

@@ -17,7 +17,7 @@ use play::{Change, Event, Play, Side, Step};
 use sides::Stage;
 
 /// How long a table must stay as it is: several runs of the plays' checks.
-const HOLD: Duration = Duration::from_millis(800);
+const HOLD: Duration = Duration::from_millis(600);
 
 macro_rules! plays {
     ($($name:ident)*) => {
@@ -123,7 +123,7 @@ fn settle(stages: &[Stage; 2], wanted: &[BTreeSet<String>; 2], step: &Step, at: 
             let late = since.is_some() || Instant::now() > end;
             assert!(!late, "{at}:{}", differences(stages, wanted, &found));
         }
-        pause(Duration::from_millis(100));
+        pause(Duration::from_millis(200));
     }
 }
 
