@@ -4,6 +4,7 @@
 mod address;
 mod bytes;
 mod checks;
+mod kernel;
 mod lines;
 mod pool;
 mod servers;
@@ -11,6 +12,7 @@ mod services;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::BTreeSet;
 

@@ -1,12 +1,13 @@
 //! `service` of a negotiated check: what ldirectord's Perl modules say to a server, as lvsd's
 //! checks. What these cannot say is told.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 use super::address;
 use super::bytes::{self, hex, regex, step};
 use super::checks::Target;
 use super::pool::Virtual;
+use super::words::{escaped, imap_quoted, is_dns_name, is_host, literal};
 use crate::config::import::document::{Check, Table, Value};
 use crate::config::import::notes::Notes;
 use crate::engine::model::Pattern;
@@ -401,40 +402,4 @@ impl Talk<'_> {
             "lvsd does not close its side of the connection before it reads",
         );
     }
-}
-
-/// As it can stand in a request.
-fn escaped(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte.is_ascii_graphic() && byte != b'#' {
-            true => out.push(char::from(byte)),
-            false => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
-
-fn is_host(text: &str) -> bool {
-    (1..=255).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:[]~%".contains(&b))
-}
-
-fn is_dns_name(text: &str) -> bool {
-    let bare = text.strip_suffix('.').unwrap_or(text);
-    bare.len() <= 253
-        && bare.split('.').all(|label| (1..=63).contains(&label.len()))
-        && bare.bytes().all(|b| b.is_ascii_graphic() && b != b'\\')
-}
-
-/// A pattern that stands for itself alone: an address, or a name.
-fn literal(pattern: &str) -> Option<String> {
-    let bare = pattern.trim_start_matches('^').trim_end_matches('$').replace("\\.", ".");
-    let plain = bare.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b));
-    let bare = bare.parse::<IpAddr>().map_or(bare, |address| address.to_string());
-    plain.then_some(bare)
-}
-
-fn imap_quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
