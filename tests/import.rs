@@ -1,6 +1,8 @@
 //! `lvsd import`: whole files and their TOML as snapshots, each keyword and what became of it, and
 //! files that nobody would write.
 
+#![cfg(test)]
+
 #[path = "import/generated.rs"]
 mod generated;
 #[path = "import/keywords.rs"]

@@ -6,6 +6,9 @@ mod check;
 #[cfg(test)]
 mod dry_run;
 #[cfg(test)]
+mod import;
+mod notify;
+#[cfg(test)]
 mod orders;
 #[cfg(test)]
 mod reload;

@@ -3,6 +3,7 @@
 mod crash;
 mod drift;
 mod failover;
+mod notify;
 pub(crate) mod process;
 mod reload;
 mod start;

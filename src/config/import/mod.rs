@@ -2,7 +2,7 @@
 //! not take along.
 //!
 //! Pure: files come from a [`Reader`], nothing is printed. Each format has its reader (`keepalived`,
-//! `ldirectord`) that fills a [`document::Document`]; `write` makes TOML of it. What comes out
+//! `ldirectord`) that fills a `document::Document`; `write` makes TOML of it. What comes out
 //! is always accepted by [`super::load`].
 
 mod detect;
@@ -88,5 +88,8 @@ pub fn import(path: &Path, options: &Options, reader: &dyn Reader) -> Result<Imp
         Format::Keepalived => keepalived::read(&source, &mut notes),
         Format::Ldirectord => ldirectord::read(&source, &mut notes),
     };
-    Ok(Imported { toml: write::to_toml(&document), notes: notes.into_sorted() })
+    let notes = notes.into_sorted();
+    let mut toml = write::to_toml(&document);
+    write::append_missing(&mut toml, &notes);
+    Ok(Imported { toml, notes })
 }

@@ -25,6 +25,13 @@ pub struct Note {
     pub weight: Weight,
 }
 
+impl Note {
+    /// As it stands in the TOML.
+    pub(super) fn comment(&self) -> String {
+        format!("not carried: {} (line {}): {}", self.what, self.line, self.why)
+    }
+}
+
 /// `file:line: keyword: reason`
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,9 +72,10 @@ impl Notes {
     /// Says that something is left out. What is returned is the comment for the TOML.
     pub(super) fn not_carried(&mut self, at: At, what: &str, why: impl Into<String>) -> String {
         let why = why.into();
-        let comment = format!("not carried: {} (line {}): {why}", clean(what), at.line);
-        self.push(at, what, why, Weight::NotCarried);
-        comment
+        self.push(at, what, why.clone(), Weight::NotCarried);
+        let note =
+            Note { file: String::new(), line: at.line, what: clean(what), why, weight: Weight::NotCarried };
+        note.comment()
     }
 
     pub(super) fn remark(&mut self, at: At, what: &str, why: impl Into<String>) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::document::{Check, Document, Item, Table, Value, VirtualServer};
+use super::notes::{Note, Weight};
 use crate::config::defaults;
 
 /// Above this an inline check is hard to read, and gets a section of its own.
@@ -229,9 +230,25 @@ fn line(out: &mut String, item: &Item) {
 /// One line each, whatever is in them.
 fn comments<'a>(out: &mut String, lines: impl Iterator<Item = &'a str>) {
     for text in lines {
-        let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COMMENT);
-        let clean: String = clean.collect();
-        let _ = writeln!(out, "{}", format!("# {clean}").trim_end());
+        out.push_str(&comment(text));
+        out.push('\n');
+    }
+}
+
+fn comment(text: &str) -> String {
+    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COMMENT);
+    format!("# {}", clean.collect::<String>()).trim_end().to_owned()
+}
+
+/// What is not carried and has no place in the TOML stands at its end.
+pub(super) fn append_missing(toml: &mut String, notes: &[Note]) {
+    let said: BTreeSet<&str> = toml.lines().filter(|line| line.starts_with("# not carried")).collect();
+    let left_out = notes.iter().filter(|note| note.weight == Weight::NotCarried);
+    let missing = left_out.map(|note| comment(&note.comment())).filter(|line| !said.contains(line.as_str()));
+    let missing: String = missing.map(|line| line + "\n").collect();
+    if !missing.is_empty() {
+        toml.push('\n');
+        toml.push_str(&missing);
     }
 }
 

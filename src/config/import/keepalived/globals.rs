@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::reading::{Reading, address};
-use super::scripts::is_user;
+use super::scripts::{self, is_user};
 use super::tree::{self, Statement};
 use super::words::{self, Garbage, Read, shown};
 use crate::config::import::document::Table;
@@ -18,6 +18,8 @@ pub(super) struct Globals {
     /// Of scripts that name no user themselves.
     pub(super) script_user: Option<String>,
     pub(super) timeouts: Table,
+    /// `[daemon.notify]`.
+    pub(super) notify: Table,
     pub(super) sync: Option<(At, Table)>,
     pub(super) lost: Vec<String>,
 }
@@ -41,14 +43,10 @@ const KEYWORDS: &[(&str, Weight, &str)] = &[
         NotCarried,
         "at its end lvsd takes out what is its own, and nothing else: on_stop = \"withdraw\" is the default",
     ),
-    ("lvs_notify_fifo", NotCarried, "this version of lvsd has no notification FIFO"),
-    ("lvs_notify_fifo_script", NotCarried, "this version of lvsd has no notification FIFO"),
-    ("notify_fifo", NotCarried, "this version of lvsd has no notification FIFO"),
-    ("notify_fifo_script", NotCarried, "this version of lvsd has no notification FIFO"),
-    ("startup_script", NotCarried, "use ExecStartPre= of the systemd unit"),
-    ("startup_script_timeout", NotCarried, "use TimeoutStartSec= of the systemd unit"),
-    ("shutdown_script", NotCarried, "use ExecStopPost= of the systemd unit"),
-    ("shutdown_script_timeout", NotCarried, "use TimeoutStopSec= of the systemd unit"),
+    ("lvs_notify_fifo_script", NotCarried, "lvsd starts no reader of its FIFO: run it as a systemd service"),
+    ("notify_fifo_script", NotCarried, "lvsd starts no reader of its FIFO: run it as a systemd service"),
+    ("startup_script_timeout", NotCarried, "lvsd has one script_timeout for all scripts of notifications"),
+    ("shutdown_script_timeout", NotCarried, "lvsd has one script_timeout for all scripts of notifications"),
     ("smtp_server", NotCarried, "this version of lvsd sends no mail"),
     ("smtp_helo_name", NotCarried, "this version of lvsd sends no mail"),
     ("smtp_connect_timeout", NotCarried, "this version of lvsd sends no mail"),
@@ -190,6 +188,9 @@ impl Globals {
                 "router_id" => self.name = reading.word(line).filter(|name| fits_in_line(name)),
                 "script_user" => self.user(reading, line),
                 "lvs_timeouts" => self.timeouts(reading, line),
+                "lvs_notify_fifo" | "notify_fifo" => self.fifo(reading, line),
+                "startup_script" => self.script(reading, line, "start"),
+                "shutdown_script" => self.script(reading, line, "stop"),
                 "lvs_sync_daemon" => self.sync(reading, line),
                 keyword => match KEYWORDS.iter().find(|(word, ..)| *word == keyword) {
                     Some((_, NotCarried, why)) => reading.lose(&mut self.lost, line.at, keyword, *why),
@@ -209,7 +210,30 @@ impl Globals {
             let why = "the group: lvsd runs programs with all groups of their user";
             reading.lose(&mut self.lost, line.at, "script_user", why);
         }
+        self.notify.set_if("script_user", user.clone());
         self.script_user = user;
+    }
+
+    /// `PATH [user [group]]`. Of two, that of the checkers counts.
+    fn fifo(&mut self, reading: &mut Reading<'_>, line: &Statement) {
+        let path = reading.word(line).filter(|path| path.starts_with('/') && fits_in_line(path));
+        if path.is_none() || (line.keyword() == "notify_fifo" && self.notify.value("fifo").is_some()) {
+            let why = "lvsd has one FIFO, with a full path";
+            return reading.lose(&mut self.lost, line.at, line.keyword(), why);
+        }
+        if line.words().len() > 2 {
+            let why = "lvsd makes the FIFO for the group of script_user to read";
+            reading.notes.remark(line.at, line.keyword(), why);
+        }
+        self.notify.set_if("fifo", path);
+    }
+
+    fn script(&mut self, reading: &mut Reading<'_>, line: &Statement, key: &'static str) {
+        let Some(command) = scripts::command(reading, line) else { return };
+        let why = "lvsd runs it when the first table is written, or before it ends; keepalived before and after everything";
+        reading.notes.remark(line.at, line.keyword(), why);
+        scripts::other_user(reading, &mut self.lost, line, &command);
+        self.notify.set(key, command.argv);
     }
 
     /// `[tcp N] [tcpfin N] [udp N]`; 0 leaves the kernel's.

@@ -17,6 +17,7 @@ mod model;
 mod pattern;
 mod reading;
 mod real_server;
+mod scheduling;
 mod scripts;
 mod sequence;
 mod services;
@@ -37,7 +38,6 @@ use self::model::{CheckerKind, VirtualServer};
 use self::reading::Reading;
 use self::services::Taken;
 use self::tracking::{Certificates, Files};
-use self::tree::Statement;
 use super::Source;
 use super::document::Document;
 use super::notes::{At, Notes};
@@ -69,16 +69,11 @@ pub(super) fn read(source: &Source<'_>, notes: &mut Notes) -> Document {
                 all.read(reading, statement);
             }
             _ if globals::outermost(reading, statement) => {}
-            _ => unknown(reading, statement),
+            _ => tree::unknown(reading.notes, statement, "the outermost level"),
         }
     }
     let certificates = usable(reading, source, certificates);
     document(reading, source, &globals, &groups, &certificates, &servers)
-}
-
-/// Something that looks like a checker's word outside of any block shows that a brace is missing.
-fn unknown(reading: &mut Reading<'_>, statement: &Statement) {
-    tree::unknown(reading.notes, statement, "the outermost level");
 }
 
 fn document(
@@ -107,6 +102,9 @@ fn document(
     globals.lost.iter().for_each(|line| document.daemon.comment(line.as_str()));
     if !globals.timeouts.is_empty() {
         document.daemon.set("timeouts", globals.timeouts.clone());
+    }
+    if !globals.notify.is_empty() {
+        document.daemon.set("notify", globals.notify.clone());
     }
     match &globals.sync {
         Some((at, _)) if emitting.mixes_families => {
@@ -138,6 +136,9 @@ fn heading(source: &Source<'_>, servers: &[VirtualServer]) -> Vec<String> {
             "- A udp check that wants no reply pings the host first; keepalived takes silence for health."
                 .to_owned(),
         );
+    }
+    if has(|kind| matches!(kind, CheckerKind::Smtp(_))) {
+        lines.push("- The first result after the start decides at once; keepalived gives a new smtp check all its tries.".to_owned());
     }
     if has(|kind| matches!(kind, CheckerKind::Misc { .. })) {
         lines.push("- A script that cannot run is a failure, and so are exit status 126 and 127; keepalived takes them for success.".to_owned());

@@ -5,7 +5,7 @@ use super::model::{RealServer, Timing, VirtualServer};
 use super::reading::{LONG, Reading, SHORT, unusable_server};
 use super::tracking::Files;
 use super::tree::{self, Statement};
-use super::virtual_server::{keep, method, script, unneeded};
+use super::virtual_server::{keep, method, script_of, unneeded};
 use super::words::Garbage;
 
 const WEIGHT_MAXIMUM: u32 = 2_147_483_647;
@@ -92,8 +92,8 @@ fn keyword(reading: &mut Reading<'_>, server: &mut RealServer, line: &Statement)
         }
         "inhibit_on_failure" => keep(&mut server.inhibit, reading.switch(line)),
         "virtualhost" => keep(&mut server.virtualhost, reading.word(line)),
-        "notify_up" => script(reading, &mut server.notify_up, line),
-        "notify_down" => script(reading, &mut server.notify_down, line),
+        "notify_up" => script_of(reading, &mut server.lost, &mut server.notify_up, line),
+        "notify_down" => script_of(reading, &mut server.lost, &mut server.notify_down, line),
         "smtp_alert" | "snmp_name" => unneeded(reading, &mut server.lost, line),
         _ => return false,
     }

@@ -44,6 +44,22 @@ pub(super) fn command(reading: &mut Reading<'_>, statement: &Statement) -> Optio
     Some(Command { argv, user })
 }
 
+/// All scripts of notifications run as one user.
+pub(super) fn other_user(
+    reading: &mut Reading<'_>,
+    lost: &mut Vec<String>,
+    statement: &Statement,
+    command: &Command,
+) {
+    if let Some(user) = &command.user {
+        let why = format!(
+            "the user {}: all scripts of notifications run as daemon.notify.script_user",
+            shown(user)
+        );
+        reading.lose(lost, statement.at, statement.keyword(), why);
+    }
+}
+
 /// What lvsd takes for a user's name.
 pub(super) fn is_user(name: &str) -> bool {
     let plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, ':' | '/');

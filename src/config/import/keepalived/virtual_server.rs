@@ -320,8 +320,8 @@ fn quorum(reading: &mut Reading<'_>, vs: &mut VirtualServer, line: &Statement) -
         "weight" => {
             vs.weight = reading.count(line, 1, WEIGHT_MAXIMUM, Garbage::Tolerated).unwrap_or(vs.weight)
         }
-        "quorum_up" => script(reading, &mut vs.quorum_up, line),
-        "quorum_down" => script(reading, &mut vs.quorum_down, line),
+        "quorum_up" => script_of(reading, &mut vs.lost, &mut vs.quorum_up, line),
+        "quorum_down" => script_of(reading, &mut vs.lost, &mut vs.quorum_down, line),
         "smtp_alert" | "snmp_name" => unneeded(reading, &mut vs.lost, line),
         _ => return false,
     }
@@ -329,7 +329,19 @@ fn quorum(reading: &mut Reading<'_>, vs: &mut VirtualServer, line: &Statement) -
 }
 
 /// The first one counts.
-pub(super) fn script(reading: &mut Reading<'_>, slot: &mut Option<scripts::Command>, line: &Statement) {
+pub(super) fn script_of(
+    reading: &mut Reading<'_>,
+    lost: &mut Lost,
+    slot: &mut Option<scripts::Command>,
+    line: &Statement,
+) {
+    script(reading, slot, line);
+    if let Some(command) = slot.as_ref() {
+        scripts::other_user(reading, lost, line, command);
+    }
+}
+
+fn script(reading: &mut Reading<'_>, slot: &mut Option<scripts::Command>, line: &Statement) {
     if slot.is_some() {
         reading.notes.remark(line.at, line.keyword(), "there is one already; keepalived ignores the second");
     } else {
