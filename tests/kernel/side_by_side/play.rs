@@ -181,3 +181,22 @@ impl Event {
 fn milliseconds(text: &str) -> Option<Duration> {
     text.strip_suffix("ms")?.parse().ok().map(Duration::from_millis)
 }
+
+#[test]
+fn a_difference_has_a_reason_and_a_reason_a_difference() {
+    let refused = |text: &str| std::panic::catch_unwind(|| Play::parse(text)).is_err();
+    let same = "start a.conf\n+ -A -t 192.0.2.10:80 -s rr\n";
+    assert!(!refused(same));
+    assert!(refused(&format!("{same}because why\n")));
+    for difference in [
+        "lvsd + -A -t 192.0.2.11:80 -s rr",
+        "keepalived - -A -t 192.0.2.10:80 -s rr",
+        "keepalived writes A B\nlvsd writes B A",
+        "lvsd writes A",
+    ] {
+        assert!(refused(&format!("{same}{difference}\n")), "{difference}");
+        assert!(!refused(&format!("{same}{difference}\nbecause why\n")), "{difference}");
+    }
+    assert!(!refused(&format!("{same}keepalived writes A B\nlvsd writes A B\n")));
+    assert!(refused("explode 192.0.2.10:80\n"));
+}
