@@ -65,11 +65,11 @@ impl Stage {
         fs::rename(new, self.path(name)).expect("the folder is ours");
     }
 
-    /// A program that exits with the number in the file `NAME.exit`; `hang` makes it wait.
+    /// A program that exits with the number in the file `NAME.exit`; with `die` in it a signal ends it.
     pub(super) fn add_script(&self, name: &str) {
         let file = self.path(&format!("{name}.exit"));
         let text = format!(
-            "#!/bin/sh\nread -r code <{}\n[ \"$code\" != hang ] || exec sleep 60\nexit \"$code\"\n",
+            "#!/bin/sh\nread -r code <{}\n[ \"$code\" != die ] || kill -KILL $$\nexit \"$code\"\n",
             file.display()
         );
         fs::write(&file, "0\n").expect("the folder is ours");
