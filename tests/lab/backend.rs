@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::net::Space;
-use super::wait::pause;
+use super::wait::{SOON, pause, within};
 
 /// One real server. Dropping it refuses new connections and ends the open ones.
 pub(crate) struct Backend {
@@ -48,9 +48,10 @@ impl Backend {
         });
         let address: SocketAddr = address.parse().expect("an address with a port");
         // A server that has just been dropped may still have connections in TIME_WAIT; std sets
-        // SO_REUSEADDR.
-        let listener = space.run(|| TcpListener::bind(address));
-        let listener = listener.unwrap_or_else(|error| panic!("{address}: {error}"));
+        // SO_REUSEADDR. Its listener itself lives on for an instant in a program that another test
+        // is about to start.
+        let bind = || space.run(|| TcpListener::bind(address)).ok();
+        let listener = within(SOON, &format!("{address} is free"), bind);
         let served = Arc::clone(&state);
         let thread = std::thread::spawn(move || served.serve(&listener));
         Self { space: space.clone(), address, state, thread: Some(thread) }
