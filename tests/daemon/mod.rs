@@ -6,7 +6,7 @@ mod drift;
 mod failover;
 mod gate;
 mod notify;
-mod process;
+pub(crate) mod process;
 mod reload;
 mod start;
 mod stop;

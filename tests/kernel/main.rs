@@ -16,3 +16,5 @@ mod lab;
 mod lab_tests;
 #[cfg(test)]
 mod peers;
+#[cfg(test)]
+mod side_by_side;
