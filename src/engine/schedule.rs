@@ -58,6 +58,11 @@ impl Entry {
         self.key.identity
     }
 
+    /// Of the run in flight, or of the next one.
+    pub(super) const fn due_at(&self) -> Time {
+        self.next_run
+    }
+
     /// Is its next run due?
     fn due(&self, now: Time) -> bool {
         self.running.is_none() && self.next_run <= now

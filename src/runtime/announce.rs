@@ -220,6 +220,10 @@ impl Announcer {
         self.notifications.dispatch(Notification { object, argv, event });
     }
 
+    pub(super) fn script_counters(&self) -> notify::Counters {
+        self.notifications.counters()
+    }
+
     pub(super) fn into_notifications(self) -> Dispatcher {
         self.notifications
     }

@@ -10,9 +10,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
-use super::announce::{self, Announcer};
+use super::announce::Announcer;
 use super::clock;
-use super::front::{Front, Listeners};
+use super::counters::Counters;
+use super::front::{Clients, Front};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{self, Ready};
 use super::lock::Lock;
@@ -23,18 +24,18 @@ use super::readings;
 use super::recorder::Recorder;
 use super::reloading::Reloading;
 use super::requests::Ask;
+use super::scraping::{SCRAPES, Scrape};
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
 use super::watcher::Watcher;
 use crate::checks::Scripts;
-use crate::control::{self, ExitCode, Reply};
+use crate::control::{ExitCode, Reply};
 use crate::engine::model::{Config, Timeouts};
 use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::{Dispatcher, Limits};
-use crate::telemetry::http::{self, Routes};
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
 
@@ -112,7 +113,7 @@ async fn start(
     log: Arc<Log>,
     mut signals: Signals,
 ) -> ExitCode {
-    let Ready { config, warnings, kinds, readings: _ } = ready;
+    let Ready { config, warnings, kinds, digest, readings: _ } = ready;
     let dry = match target {
         Target::Kernel => "",
         Target::Memory => ", a dry run: the kernel's table is neither read nor written",
@@ -128,9 +129,11 @@ async fn start(
         // Touches nothing that a daemon manages, and must not keep one from it.
         Target::Memory => None,
     };
-    let dependencies = Dependencies::new();
+    let dependencies = Arc::new(Dependencies::new());
     let (asks, mut asked) = mpsc::channel(ASKS);
-    let front = match open_front(&config, target, &dependencies, asks) {
+    let (scrapes, scraped) = mpsc::channel(SCRAPES);
+    let clients = Clients { asks, scrapes, log: Arc::clone(&log) };
+    let front = match Front::open(&config, target, &dependencies, clients) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };
@@ -146,7 +149,8 @@ async fn start(
     };
     // Not before: the kernel's table may have taken a while to come.
     let readings = readings::take(&config, &kinds).await;
-    let beginning = Setup { path, config, kinds, scripts, readings, target, log, signals, asked };
+    let beginning =
+        Setup { path, config, kinds, digest, scripts, readings, target, log, signals, asked, scraped };
     let code = match supervisor(beginning, opened, &dependencies) {
         Ok(supervisor) => supervisor.run().await,
         Err(problem) => fail(&problem),
@@ -177,39 +181,8 @@ pub(super) fn daemon_name(config: &Config) -> String {
     config.daemon.name.clone().or_else(|| host().ok()).unwrap_or_else(|| "lvsd".to_owned())
 }
 
-/// Listens from the first moment of the start. A dry run does without what it may not have.
-fn open_front(
-    config: &Config,
-    target: Target,
-    dependencies: &Dependencies,
-    asks: mpsc::Sender<Ask>,
-) -> Result<Front, String> {
-    let aggregator = &dependencies.aggregator;
-    let routes = || {
-        Routes::new().with("/healthz", aggregator.live_handler()).with("/readyz", aggregator.ready_handler())
-    };
-    let bound = config.daemon.http.map(http::bind).transpose().map_err(chain);
-    let http = optional(target, bound)?.flatten().map(|(listener, address)| {
-        announce::listening("health", address);
-        (listener, routes())
-    });
-    let control = optional(target, control::socket::bind(&config.daemon.control_socket).map_err(chain))?;
-    Front::spawn(Listeners { http, control }, asks).map_err(|e| format!("cannot start the front thread: {e}"))
-}
-
-fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, String> {
-    match (target, result) {
-        (_, Ok(value)) => Ok(Some(value)),
-        (Target::Kernel, Err(problem)) => Err(problem),
-        (Target::Memory, Err(problem)) => {
-            warn!("{problem}: done without in a dry run");
-            Ok(None)
-        }
-    }
-}
-
 /// An error with its causes, on one line.
-fn chain(error: impl std::error::Error + Send + Sync + 'static) -> String {
+pub(super) fn chain(error: impl std::error::Error + Send + Sync + 'static) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }
 
@@ -308,17 +281,20 @@ struct Setup {
     path: PathBuf,
     config: Arc<Config>,
     kinds: super::probes::PreparedKinds,
+    digest: String,
     scripts: Scripts,
     readings: Readings,
     target: Target,
     log: Arc<Log>,
     signals: Signals,
     asked: mpsc::Receiver<Ask>,
+    scraped: mpsc::Receiver<Scrape>,
 }
 
 /// Puts everything together: what the last run left, what the kernel holds, and so the engine.
 fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Result<Supervisor, String> {
-    let Setup { path, config, kinds, scripts, readings, target, log, signals, asked } = setup;
+    let Setup { path, config, kinds, digest, scripts, readings, target, log, signals, asked, scraped } =
+        setup;
     let daemon = &config.daemon;
     let now = clock::now();
     let left_behind = match target {
@@ -364,7 +340,15 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         },
         reloading: Reloading::new(scripts),
         planning: Planning::default(),
-        inputs: Inputs { signals, outcomes: outcome, files, reports: reported, asks: asked },
+        counters: Counters::new(&config, digest),
+        inputs: Inputs {
+            signals,
+            outcomes: outcome,
+            files,
+            reports: reported,
+            asks: asked,
+            scrapes: scraped,
+        },
         progress: Progress::new(),
         target,
         config,

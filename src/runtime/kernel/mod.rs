@@ -56,7 +56,10 @@ pub(super) enum Report {
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) table: Table,
+    /// What the writer was last asked for.
+    pub(super) wanted: Table,
     pub(super) counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    pub(super) totals: Arc<BTreeMap<ServiceId, Counters>>,
 }
 
 /// The kernel's settings beside its table.
@@ -234,6 +237,12 @@ impl Writer {
 /// For readiness: does netlink answer?
 #[derive(Clone)]
 pub(super) struct Answers(Arc<Shared>);
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Answers").field(&self.age()).finish()
+    }
+}
 
 impl Answers {
     /// The age of the last good dump, and the longest age that is no cause for concern.

@@ -23,7 +23,7 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let shutdown = async { drop(stopped.await) };
-            runtime.block_on(serve(listener, routes, limits, shutdown)).unwrap();
+            runtime.block_on(serve(listener, routes, limits, Closed::default(), shutdown)).unwrap();
         });
         Self { address, stop: Some(stop), thread: Some(thread) }
     }
@@ -66,11 +66,11 @@ fn read_all(stream: &mut std::net::TcpStream) -> String {
     }
 }
 
-fn says(body: &'static str) -> Handler {
+fn says(body: &'static str) -> Handler<Full<Bytes>> {
     Arc::new(move |_| Box::pin(async move { text(StatusCode::OK, body) }))
 }
 
-fn never() -> Handler {
+fn never() -> Handler<Full<Bytes>> {
     Arc::new(|_| Box::pin(std::future::pending()))
 }
 
