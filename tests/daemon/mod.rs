@@ -3,6 +3,7 @@
 mod crash;
 mod drift;
 mod failover;
+mod metrics;
 mod process;
 mod reload;
 mod start;

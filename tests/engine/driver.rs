@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
 use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualServer};
-use lvsd::engine::snapshot::OrderNote;
+use lvsd::engine::snapshot::{OrderNote, Snapshot};
 use lvsd::engine::table::Table;
 use lvsd::engine::{
     Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, ProbeId, QuorumKind, Readings,
@@ -221,6 +221,7 @@ impl Pair {
         }
         let snapshot = self.engine.snapshot(None);
         assert_eq!(snapshot.virtual_servers.len(), self.model.pools.len());
+        self.compare_figures(&snapshot);
         for (status, pool) in snapshot.virtual_servers.iter().zip(&self.model.pools) {
             let name = &pool.config.name;
             assert_eq!(status.name, *name);
@@ -242,6 +243,30 @@ impl Pair {
                 let expected: Vec<_> = verdicts.map(|v| (v.up, v.has_run, v.failures)).collect();
                 assert_eq!(seen, expected, "checks of {of}");
             }
+        }
+    }
+
+    /// The numbers say what the snapshot says.
+    fn compare_figures(&self, snapshot: &Snapshot) {
+        let figures = self.engine.figures();
+        assert_eq!(
+            (figures.pools.len(), figures.probes),
+            (snapshot.virtual_servers.len(), self.engine.probe_count())
+        );
+        for (pool, status) in figures.pools.iter().zip(&snapshot.virtual_servers) {
+            let sorry = status.sorry_server.as_ref().is_some_and(|sorry| sorry.active);
+            assert_eq!((&pool.config.name, pool.quorum, pool.sorry), (&status.name, status.quorum, sorry));
+            let servers =
+                pool.servers.iter().map(|s| (s.alive, s.effective_weight, s.order, s.operator_weight));
+            let wanted = status.real_servers.iter().map(|s| {
+                let order = s.order.as_ref().map(|o| o.order);
+                (s.alive, s.effective_weight, order, s.operator_weight.as_ref().map(|w| w.weight))
+            });
+            assert!(servers.eq(wanted), "servers of {}", status.name);
+            let ids = pool.config.real_servers.iter().map(|server| server.id);
+            assert!(ids.eq(status.real_servers.iter().map(|s| s.address)), "order of {}", status.name);
+            let checks = pool.checks.iter().map(|c| (c.up, c.has_run));
+            assert!(checks.eq(status.real_servers.iter().flat_map(|s| &s.checks).map(|c| (c.up, c.has_run))));
         }
     }
 

@@ -31,6 +31,12 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
+impl Ticket {
+    pub(super) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// What the writer tells the supervisor. The channel closes when the writer ends, be it asked or broken.
 #[derive(Debug)]
 pub(super) enum Report {
@@ -183,12 +189,12 @@ impl Writer {
 
     /// Hands over changes of the wanted table; the newest counts.
     pub(super) fn want(&mut self, changes: Vec<Change>) -> Ticket {
-        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ticket = self.ticket.next();
         self.post(|inbox| inbox.wants.extend(changes))
     }
 
     pub(super) fn set(&mut self, settings: Settings) -> Ticket {
-        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ticket = self.ticket.next();
         self.post(|inbox| inbox.settings = Some(settings))
     }
 
@@ -212,7 +218,7 @@ impl Writer {
 
     /// Ends both threads; what there was to do is done first.
     pub(super) fn stop(&mut self, stop: Stop) -> Ticket {
-        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ticket = self.ticket.next();
         self.post(|inbox| inbox.stop = Some(stop))
     }
 
