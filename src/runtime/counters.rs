@@ -1,7 +1,7 @@
 //! What has been counted since the start, for `/metrics`. Fed by the supervisor with what passes it
 //! anyway; decides nothing, and nothing depends on it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -157,19 +157,15 @@ impl Counters {
             let old = before.get(&pool.name).map(|pool| PoolTotals::clone(pool));
             let mut old =
                 old.unwrap_or_else(|| PoolTotals { name: pool.name.clone(), ..PoolTotals::default() });
-            let kinds = pool.real_servers.iter().flat_map(|s| &s.checks).map(|check| check.probe.kind.name());
-            let checks =
-                kinds.map(|kind| (kind, old.checks.remove(kind).unwrap_or_else(CheckTotals::default)));
-            // Of a kind that stands there twice the second finds nothing to take over.
-            let mut fitting: BTreeMap<&'static str, CheckTotals> = BTreeMap::new();
-            for (kind, counted) in checks {
-                fitting.entry(kind).or_insert(counted);
+            let mut checks: BTreeMap<&'static str, CheckTotals> = BTreeMap::new();
+            for check in pool.real_servers.iter().flat_map(|server| &server.checks) {
+                let kind = check.probe.kind.name();
+                checks.entry(kind).or_insert_with(|| old.checks.remove(kind).unwrap_or_default());
             }
-            let ids: std::collections::BTreeSet<_> =
-                pool.real_servers.iter().map(|server| server.id).collect();
+            let ids: BTreeSet<_> = pool.real_servers.iter().map(|server| server.id).collect();
             let mut transitions = std::mem::take(&mut old.server_transitions);
             transitions.retain(|id, _| ids.contains(id));
-            Arc::new(PoolTotals { checks: fitting, server_transitions: transitions, ..old })
+            Arc::new(PoolTotals { checks, server_transitions: transitions, ..old })
         });
         self.totals.pools = pools.collect();
         let names = config.virtual_servers.iter().map(|pool| pool.name.clone());
