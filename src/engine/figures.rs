@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use super::model;
+use super::schedule::Entry;
 use super::snapshot::{Order, QuorumStatus};
 use super::virtual_server::VirtualServer;
+use super::{Engine, ProbeId, Time, model};
 
 /// All virtual servers, in file order.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,31 @@ pub struct ServerFigures {
 pub struct CheckFigures {
     pub up: bool,
     pub has_run: bool,
+}
+
+impl Engine {
+    /// The numbers of [`Engine::snapshot`], in a small part of its time.
+    pub fn figures(&self) -> Figures {
+        Figures { pools: self.pools.iter().map(PoolFigures::of).collect(), probes: self.probe_count() }
+    }
+
+    /// The virtual servers, as places in file order, that a probe's outcome is for, each once.
+    pub fn pools_of(&self, id: ProbeId) -> impl Iterator<Item = usize> + '_ {
+        let places = self.schedule.entry(id).into_iter().flat_map(|entry| entry.places.iter());
+        let mut last = None;
+        // In file order: what belongs to one pool stands together.
+        places.filter_map(move |(pool, _, _)| (last.replace(pool) != Some(pool)).then_some(pool as usize))
+    }
+
+    /// One of the checks that a probe answers.
+    pub fn check_of(&self, id: ProbeId) -> Option<&Arc<model::Check>> {
+        self.schedule.entry(id).map(|entry| &entry.check)
+    }
+
+    /// When the run that was started last should have begun.
+    pub fn due(&self, id: ProbeId) -> Option<Time> {
+        self.schedule.entry(id).map(Entry::due_at)
+    }
 }
 
 impl PoolFigures {

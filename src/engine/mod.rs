@@ -40,12 +40,11 @@ pub use schedule::ProbeId;
 pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
 
-use figures::{Figures, PoolFigures};
 use memory::Memory;
 use model::{Config, Mode, OnLocalError, Outcome, Verdict};
 use past::Past;
 use reload::Plan;
-use schedule::{Entry, Place, Schedule};
+use schedule::{Place, Schedule};
 use snapshot::Snapshot;
 use table::{Service, ServiceId, Table};
 
@@ -213,28 +212,6 @@ impl Engine {
     pub fn snapshot(&self, name: Option<&str>) -> Snapshot {
         let named = self.pools.iter().filter(|p| name.is_none_or(|n| n == p.config.name));
         Snapshot { virtual_servers: named.map(VirtualServer::status).collect(), ..Snapshot::default() }
-    }
-
-    /// The numbers of [`Engine::snapshot`], in a small part of its time.
-    pub fn figures(&self) -> Figures {
-        Figures { pools: self.pools.iter().map(PoolFigures::of).collect(), probes: self.probe_count() }
-    }
-
-    /// The virtual servers, as places in file order, that a probe's outcome is for, each once.
-    pub fn pools_of(&self, id: ProbeId) -> impl Iterator<Item = usize> + '_ {
-        let places = self.schedule.entry(id).map_or(&[][..], |entry| &entry.places);
-        // In file order: what belongs to one pool stands together.
-        places.chunk_by(|a, b| a.0 == b.0).filter_map(|of_pool| Some(of_pool.first()?.0 as usize))
-    }
-
-    /// One of the checks that a probe answers.
-    pub fn check_of(&self, id: ProbeId) -> Option<&Arc<model::Check>> {
-        self.schedule.entry(id).map(|entry| &entry.check)
-    }
-
-    /// When the run that was started last should have begun.
-    pub fn due(&self, id: ProbeId) -> Option<Time> {
-        self.schedule.entry(id).map(Entry::due_at)
     }
 
     /// The pools themselves, for notifications at stop.

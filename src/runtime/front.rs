@@ -57,7 +57,7 @@ impl Front {
         let scraper = Scraper {
             scrapes,
             dependencies: Arc::clone(dependencies),
-            log,
+            lost: Arc::new(move || log.lost()),
             refused: refused.clone(),
             closed: closed.clone(),
             started: SystemTime::now(),

@@ -13,7 +13,6 @@ use super::start::{Target, daemon_name};
 use super::supervisor::Supervisor;
 use crate::control::server::Refused;
 use crate::telemetry::http::Closed;
-use crate::telemetry::log::Log;
 use crate::telemetry::metrics::{Around, DaemonPicture, KernelPicture, Notified, Picture, Source};
 
 /// For the supervisor to answer, and then for the writer.
@@ -35,7 +34,8 @@ pub(super) struct Part {
 pub(super) struct Scraper {
     pub(super) scrapes: mpsc::Sender<Scrape>,
     pub(super) dependencies: Arc<Dependencies>,
-    pub(super) log: Arc<Log>,
+    /// Log lines that were never written.
+    pub(super) lost: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub(super) refused: Refused,
     pub(super) closed: Closed,
     pub(super) started: SystemTime,
@@ -79,7 +79,7 @@ impl Scraper {
             started: Some(self.started),
             control_refused: self.refused.count(),
             http_closed: self.closed.count(),
-            log_lost: self.log.lost(),
+            log_lost: (self.lost)(),
         }
     }
 }
@@ -134,3 +134,6 @@ impl Supervisor {
         results.map(|(result, count)| Notified { channel: "script", result, count }).into()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,14 +16,7 @@ use crate::runtime::testing;
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
 fn check(kind: CheckKind, address: &str) -> Arc<Check> {
-    let target = Target {
-        address: address.parse().unwrap(),
-        port: 80,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: address.parse().unwrap(), port: 80, source: None };
     let second = Duration::from_secs(1);
     let timing = Timing {
         delay_loop: second,
@@ -34,7 +27,13 @@ fn check(kind: CheckKind, address: &str) -> Arc<Check> {
         warmup: Duration::ZERO,
     };
     let probe = Probe { target, kind: Arc::new(kind) };
-    Arc::new(Check { probe, timing, alpha: false, mode: Mode::Enforce, on_local_error: OnLocalError::Ignore })
+    Arc::new(Check {
+        probe,
+        timing: timing.into(),
+        alpha: false,
+        mode: Mode::Enforce,
+        on_local_error: OnLocalError::Ignore,
+    })
 }
 
 fn tcp() -> CheckKind {

@@ -39,14 +39,7 @@ fn destination_id(port: u16) -> DestinationId {
 }
 
 fn check(kind: CheckKind, mode: Mode) -> Arc<Check> {
-    let target = Target {
-        address: ADDRESS.parse().unwrap(),
-        port: 80,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: ADDRESS.parse().unwrap(), port: 80, source: None };
     let second = Duration::from_secs(1);
     let timing = Timing {
         delay_loop: second,
@@ -57,7 +50,7 @@ fn check(kind: CheckKind, mode: Mode) -> Arc<Check> {
         warmup: second,
     };
     let probe = Probe { target, kind: Arc::new(kind) };
-    Arc::new(Check { probe, timing, alpha: false, mode, on_local_error: OnLocalError::Ignore })
+    Arc::new(Check { probe, timing: timing.into(), alpha: false, mode, on_local_error: OnLocalError::Ignore })
 }
 
 fn real_server(port: u16, checks: Vec<Arc<Check>>) -> Arc<RealServer> {
