@@ -131,7 +131,7 @@ impl Supervisor {
             ("not_started", scripts.not_started),
             ("dropped", scripts.dropped),
         ];
-        results.map(|(result, count)| Notified { channel: "script", result, count }).into()
+        results.map(|(result, count)| Notified { channel: "script".to_owned(), result, count }).into()
     }
 }
 

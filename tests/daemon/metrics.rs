@@ -1,8 +1,10 @@
-//! What `/metrics` shows of a real table after real traffic, against what was sent and what ipvsadm counts.
+//! What `/metrics` shows of a real table after real traffic, against what was sent, what ipvsadm counts and
+//! what promtool takes.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::time::Duration;
 
 use super::process::{Director, wait_for_table};
@@ -11,12 +13,13 @@ use crate::lab::backend::Backend;
 use crate::lab::client::fetch;
 use crate::lab::net::{Network, Space};
 use crate::lab::wait::{SOON, within};
+use crate::promtool::promtool;
 
 const HTTP: &str = "127.0.0.1:9480";
 const SERVICE: &str = r#"virtual_server="web",service="tcp 192.0.2.10:80""#;
 
-/// Every sample, by everything in front of its value.
-fn scrape(space: &Space) -> BTreeMap<String, f64> {
+/// As Prometheus gets it.
+fn page(space: &Space) -> String {
     let text = space.run(|| {
         let mut stream = TcpStream::connect(HTTP).expect("lvsd listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out");
@@ -27,6 +30,12 @@ fn scrape(space: &Space) -> BTreeMap<String, f64> {
     });
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+    body.to_owned()
+}
+
+/// Every sample, by everything in front of its value.
+fn scrape(space: &Space) -> BTreeMap<String, f64> {
+    let body = page(space);
     let samples = body.lines().filter(|line| !line.starts_with('#'));
     let samples = samples.map(|line| {
         let (series, value) = line.rsplit_once(' ').expect("a value");
@@ -98,6 +107,7 @@ fn the_kernels_counters_are_those_of_the_traffic() {
         assert_eq!(shown[..], counted(address)[..], "{address}\n{stats}");
         assert!(shown.iter().all(|number| *number > 0.0), "{shown:?}");
     }
+    assert_eq!(promtool(Path::new("/"), "check metrics", &self::page(&network.director)), "");
     drop(servers);
 }
 

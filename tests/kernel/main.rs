@@ -12,3 +12,6 @@ mod lab;
 #[cfg(test)]
 #[path = "../lab/tests.rs"]
 mod lab_tests;
+#[cfg(test)]
+#[path = "../metrics/promtool.rs"]
+mod promtool;

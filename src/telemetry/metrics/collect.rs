@@ -209,7 +209,7 @@ fn writes(families: &mut Families<'_>, daemon: Daemon<'_>) -> fmt::Result {
 
 fn clients(families: &mut Families<'_>, daemon: Daemon<'_>, around: &Around) -> fmt::Result {
     let notified = daemon.into_iter().flat_map(|d| &d.notifications);
-    families.numbers(&list::NOTIFICATIONS, notified.map(|n| ([n.channel, n.result], n.count)))?;
+    families.numbers(&list::NOTIFICATIONS, notified.map(|n| ([n.channel.as_str(), n.result], n.count)))?;
     let state_file = daemon.map(|d| d.totals.state_file);
     let written = state_file.into_iter().flat_map(|w| [(["written"], w.written), (["failed"], w.failed)]);
     families.numbers(&list::STATE_WRITES, written)?;

@@ -28,6 +28,8 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Pages in memory at a time, of both formats together. At a page a second, a client that takes more
 /// than some seconds to read one finds it withdrawn; nobody else notices.
 const PAGES: usize = 8;
+/// And bytes in all of them, but for the newest, which is shown however large it is.
+const BYTES: usize = 128 << 20;
 /// Handed to a connection at once; copied, so that a page that is withdrawn is gone.
 const CHUNK: usize = 32 * 1024;
 
@@ -45,8 +47,8 @@ struct Shared {
 struct State {
     /// Of each format, the page that is being made or is fresh.
     pages: [Option<watch::Receiver<Progress>>; Format::ALL.len()],
-    /// All that somebody may still be reading, the oldest first.
-    held: VecDeque<Weak<Text>>,
+    /// All that somebody may still be reading, the oldest first, with their bytes.
+    held: VecDeque<(Weak<Text>, usize)>,
 }
 
 /// None until it is made.
@@ -130,16 +132,22 @@ impl Shared {
     }
 
     /// Keeps count of a page, and withdraws the oldest if there are too many.
-    fn hold(&self, text: String) -> Arc<Text> {
+    fn hold(&self, mut text: String) -> Arc<Text> {
+        // It has grown by doubling.
+        text.shrink_to_fit();
+        let bytes = text.len();
         let text = Arc::new(Text(Mutex::new(Some(text))));
         let mut state = self.lock();
-        state.held.retain(|page| page.strong_count() > 0);
-        while state.held.len() >= PAGES {
-            if let Some(oldest) = state.held.pop_front().and_then(|page| page.upgrade()) {
+        state.held.retain(|(page, _)| page.strong_count() > 0);
+        let mut sum = bytes + state.held.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        while state.held.len() >= PAGES || sum > BYTES {
+            let Some((oldest, bytes)) = state.held.pop_front() else { break };
+            sum -= bytes;
+            if let Some(oldest) = oldest.upgrade() {
                 *oldest.lock() = None;
             }
         }
-        state.held.push_back(Arc::downgrade(&text));
+        state.held.push_back((Arc::downgrade(&text), bytes));
         text
     }
 }

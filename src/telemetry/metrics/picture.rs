@@ -39,9 +39,9 @@ pub struct DaemonPicture {
 }
 
 /// How many notifications of a channel had a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notified {
-    pub channel: &'static str,
+    pub channel: String,
     pub result: &'static str,
     pub count: u64,
 }

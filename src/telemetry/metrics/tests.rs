@@ -146,7 +146,7 @@ fn picture(name: &str) -> Picture {
             broken_checks: 0,
             running: 1,
             slots: 100,
-            notifications: vec![Notified { channel: "script", result: "dropped", count: 3 }],
+            notifications: vec![Notified { channel: "script".to_owned(), result: "dropped", count: 3 }],
             made_in: Duration::from_millis(2),
         }),
         kernel: Some(KernelPicture {
@@ -342,33 +342,43 @@ fn a_page_of_megabytes_arrives_whole() {
     assert_eq!(families(&body).last(), Some(&"process_start_time_seconds"));
 }
 
-/// Who reads too slowly loses its page, and never keeps many in memory.
-#[tokio::test]
-async fn the_oldest_page_gives_way_when_there_are_too_many() {
+/// Who reads too slowly loses its page, and never keeps many in memory: `pages` of this size are held.
+async fn slow_readers_lose_their_pages(bulk: usize, pages: usize) {
     tokio::time::pause();
-    let source: Source = Arc::new(|| Box::pin(async { picture(&"x".repeat(100_000)) }));
+    let source: Source = Arc::new(move || Box::pin(async move { picture(&"x".repeat(bulk)) }));
     let handler = Exporter::new(source).handler();
     let mut bodies = Vec::new();
-    for _ in 0..10 {
-        let request = hyper::Request::new(());
-        bodies.push(handler(request).await.into_body());
+    let clients = pages + 2;
+    for _ in 0..clients {
+        bodies.push(handler(hyper::Request::new(())).await.into_body());
         // Beyond what a page is shown to others; the clock stands still otherwise.
         tokio::time::advance(Duration::from_secs(2)).await;
         tokio::task::yield_now().await;
     }
-    let mut whole = 0;
     for (number, body) in bodies.iter_mut().enumerate() {
-        let mut read = 0;
+        let (mut read, whole) = (0, body.size_hint().exact().unwrap());
         let failed = loop {
             match std::future::poll_fn(|context| std::pin::Pin::new(&mut *body).poll_frame(context)).await {
-                Some(Ok(frame)) => read += frame.into_data().unwrap().len(),
+                Some(Ok(frame)) => read += frame.into_data().unwrap().len() as u64,
                 Some(Err(withdrawn)) => break Some(withdrawn.to_string()),
                 None => break None,
             }
         };
-        // The two oldest of ten: eight may be held.
-        assert_eq!(failed.is_some(), number < 2, "{number}: {failed:?}");
-        whole += usize::from(read > 1_000_000);
+        assert_eq!(failed.is_some(), number < clients - pages, "{number}: {failed:?}");
+        assert_eq!(read, if failed.is_some() { 0 } else { whole });
     }
-    assert_eq!(whole, 8);
+}
+
+#[tokio::test]
+async fn the_oldest_page_gives_way_when_there_are_too_many() {
+    slow_readers_lose_their_pages(10, 8).await;
+}
+
+#[tokio::test]
+async fn large_pages_are_fewer() {
+    let bulk = 600_000;
+    let size = page(picture(&"x".repeat(bulk)), Format::Text).len();
+    let pages = (128 << 20) / size;
+    assert!((2..8).contains(&pages), "{size} bytes");
+    slow_readers_lose_their_pages(bulk, pages).await;
 }
