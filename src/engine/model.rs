@@ -12,6 +12,10 @@ use std::time::Duration;
 
 use super::table::ServiceId;
 
+mod notify;
+
+pub use notify::Notify;
+
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -37,6 +41,7 @@ pub struct Daemon {
     pub log: String,
     pub timeouts: Timeouts,
     pub sync: Option<Sync>,
+    pub notify: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

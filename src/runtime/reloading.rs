@@ -123,10 +123,12 @@ impl Supervisor {
         let Ready { config, warnings, kinds, digest, readings } = ready;
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
-        self.announcer.name = super::start::daemon_name(&config);
+        self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
         self.probes.replace_kinds(kinds);
         self.counters.handle_reload(&config, digest);
+        let standings = self.announcer.before_reload(self.engine.virtual_servers());
         let plan = self.engine.handle_reload(&config, &readings, now);
+        self.announcer.announce_reload(standings.as_deref(), self.engine.virtual_servers());
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
         notes.extend(restart_needs(&before.daemon, &config.daemon));

@@ -123,15 +123,17 @@ impl Supervisor {
     }
 
     fn notified(&self) -> Vec<Notified> {
-        let scripts = self.announcer.script_counters();
+        let outlets = self.announcer.outlets();
+        let scripts = outlets.script_counters();
         let results = [
-            ("succeeded", scripts.succeeded),
-            ("failed", scripts.failed),
-            ("timed_out", scripts.timed_out),
-            ("not_started", scripts.not_started),
-            ("dropped", scripts.dropped),
+            ("script", "succeeded", scripts.succeeded),
+            ("script", "failed", scripts.failed),
+            ("script", "timed_out", scripts.timed_out),
+            ("script", "not_started", scripts.not_started),
+            ("script", "dropped", scripts.dropped),
+            ("fifo", "dropped", outlets.dropped_lines()),
         ];
-        results.map(|(result, count)| Notified { channel: "script".to_owned(), result, count }).into()
+        results.map(|(channel, result, count)| Notified { channel: channel.to_owned(), result, count }).into()
     }
 }
 

@@ -35,7 +35,8 @@ use crate::engine::model::{Config, Timeouts};
 use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
-use crate::notify::{Dispatcher, Limits};
+use crate::notify::Outlets;
+use crate::process::helper;
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
 
@@ -316,7 +317,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     let writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
     dependencies.install_kernel(writer.answers());
     dependencies.install_vitals();
-    let notifications = Dispatcher::new(tokio::runtime::Handle::current(), Limits::default());
+    let outlets = Outlets::new(tokio::runtime::Handle::current(), helper::path(), &daemon.notify);
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
     let mut watcher = Watcher::new(changed_files);
@@ -330,7 +331,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         watcher,
         writer,
         recorder: Recorder::new(file, &left_behind, opened.timeouts),
-        announcer: Announcer::new(daemon_name(&config), notifications),
+        announcer: Announcer::new(daemon_name(&config), outlets),
         manager: ServiceManager::from_env(),
         log,
         health: Health {

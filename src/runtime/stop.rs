@@ -24,9 +24,7 @@ impl Supervisor {
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
         self.probes.cancel_all();
-        for pool in self.engine.virtual_servers().iter().filter(|pool| pool.config().omega) {
-            self.announcer.announce_stop(pool);
-        }
+        self.announcer.announce_stop(self.engine.virtual_servers());
         let mut state = self.recorder.state(&self.engine, clock::now());
         let stop = match self.config.daemon.on_stop {
             OnStop::Keep => Stop::Keep,
@@ -43,7 +41,7 @@ impl Supervisor {
         // A dump that hangs ends with the process.
         let threads = tokio::task::spawn_blocking(move || self.writer.join());
         let _ = tokio::time::timeout(FAREWELL, threads).await;
-        self.announcer.into_notifications().finish(FAREWELL).await;
+        self.announcer.into_outlets().finish(FAREWELL).await;
         info!("stopped");
         ExitCode::Done
     }

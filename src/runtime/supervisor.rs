@@ -118,9 +118,11 @@ enum Input {
     Ask(Ask),
     Scrape(Scrape),
     Loaded(Result<Ready, Refusal>),
-    Planned(Planned),
+    Planned(Box<Planned>),
     Saved(std::io::Result<()>),
     Signal(Signal),
+    /// Somebody wants to be told how everything stands.
+    Listener,
     /// The writer's thread has ended by itself.
     Broken,
     Timeout,
@@ -163,7 +165,8 @@ impl Supervisor {
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             Some(files) = self.inputs.files.recv() => Input::Files(files),
-            planned = self.planning.planned() => Input::Planned(planned),
+            planned = self.planning.planned() => Input::Planned(Box::new(planned)),
+            () = self.announcer.asked() => Input::Listener,
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
@@ -188,7 +191,7 @@ impl Supervisor {
             Input::Scrape(scrape) => self.answer_scrape(scrape),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
             Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
-            Input::Planned(planned) => self.handle_planned(planned),
+            Input::Planned(planned) => self.handle_planned(*planned),
             Input::Saved(result) => {
                 self.counters.note_saved(&result);
                 let (held, news) = self.recorder.handle_answer(result);
@@ -197,6 +200,7 @@ impl Supervisor {
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
             Input::Signal(Signal::Reload) => self.begin_reload(None),
             Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Listener => self.announcer.show(self.engine.virtual_servers()),
             Input::Broken => return ControlFlow::Break(End::Broken),
             Input::Timeout => {}
         }
@@ -338,6 +342,7 @@ impl Supervisor {
         } else {
             warn!("ready, but {failed} changes of the kernel's table failed and are tried again: {text}");
         }
+        self.announcer.announce_start();
     }
 
     /// Hands the time-outs and sync daemons of the configuration to the kernel, once the original

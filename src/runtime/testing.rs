@@ -11,8 +11,8 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use super::kernel::Ticket;
 use crate::engine::model::{
-    Config, Daemon, Drift, Forwarding, OnStop, Protocol, RealServer, RealServerId, Scheduler, Timeouts,
-    VirtualServer,
+    Config, Daemon, Drift, Forwarding, Notify, OnStop, Protocol, RealServer, RealServerId, Scheduler,
+    Timeouts, VirtualServer,
 };
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
 
@@ -96,6 +96,14 @@ pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
         log: "info".to_owned(),
         timeouts: Timeouts::default(),
         sync: None,
+        notify: Notify {
+            fifo: None,
+            script: None,
+            script_user: None,
+            script_timeout: Duration::from_secs(30),
+            start: None,
+            stop: None,
+        },
     };
     Config { daemon, virtual_servers }
 }

@@ -4,6 +4,7 @@ mod crash;
 mod drift;
 mod failover;
 mod metrics;
+mod notify;
 mod process;
 mod reload;
 mod start;

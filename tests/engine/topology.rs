@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    self, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, OnLocalError, OnStop,
+    self, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, Notify, OnLocalError, OnStop,
     Persistence, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag, SorryServer, Target, Tcp, Timeouts,
     Timing, Tunnel,
 };
@@ -160,6 +160,14 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
         log: "info".to_owned(),
         timeouts: Timeouts::default(),
         sync: None,
+        notify: Notify {
+            fifo: None,
+            script: None,
+            script_user: None,
+            script_timeout: Duration::from_secs(30),
+            start: None,
+            stop: None,
+        },
     };
     Config { daemon, virtual_servers }
 }

@@ -11,6 +11,7 @@ pub(in crate::config) enum Scope {
     Daemon,
     Timeouts,
     Sync,
+    Notify,
     Defaults,
     VirtualServer,
     RealServer,
@@ -34,11 +35,12 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
         Self::Sync,
+        Self::Notify,
         Self::Defaults,
         Self::VirtualServer,
         Self::RealServer,
@@ -67,6 +69,7 @@ impl Scope {
             Self::Daemon => "[daemon]",
             Self::Timeouts => "[daemon.timeouts]",
             Self::Sync => "[daemon.sync]",
+            Self::Notify => "[daemon.notify]",
             Self::Defaults => "[defaults]",
             Self::VirtualServer => "[[virtual_server]]",
             Self::RealServer => "[[virtual_server.real_server]]",
@@ -97,6 +100,7 @@ impl Scope {
             Self::Daemon => &[DAEMON],
             Self::Timeouts => &[&["tcp", "tcp_fin", "udp"]],
             Self::Sync => &[&["state", "interface", "id", "max_length", "group", "port", "ttl"]],
+            Self::Notify => &[&["fifo", "script", "script_user", "script_timeout", "start", "stop"]],
             Self::Defaults => &[POOL, COMMON],
             Self::VirtualServer => &[VIRTUAL_SERVER, POOL, COMMON],
             Self::RealServer => &[REAL_SERVER, COMMON],
@@ -138,6 +142,7 @@ const DAEMON: &[&str] = &[
     "log",
     "timeouts",
     "sync",
+    "notify",
 ];
 
 /// Of a virtual server, and inherited from `[defaults]`.
@@ -212,7 +217,7 @@ const HTTP: &[&str] = &[
 
 /// Named in the documentation, but not built yet: adding one means adding its arm to the match
 /// of its table and taking it off this list.
-const NOT_YET: &[(Scope, &str)] = &[(Scope::Daemon, "notify")];
+const NOT_YET: &[(Scope, &str)] = &[(Scope::Notify, "mail"), (Scope::Notify, "webhook")];
 
 /// keepalived's words for the same things.
 const KEEPALIVED: &[(&str, &str)] = &[
@@ -239,6 +244,10 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("misc_path", "argv"),
     ("misc_dynamic", "dynamic_weight"),
     ("track_file", "path"),
+    ("lvs_notify_fifo", "fifo"),
+    ("lvs_notify_fifo_script", "script"),
+    ("startup_script", "start"),
+    ("shutdown_script", "stop"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

@@ -13,6 +13,7 @@ mod grpc;
 mod headers;
 mod http;
 mod keys;
+mod notify;
 mod ping;
 mod script;
 mod smtp;

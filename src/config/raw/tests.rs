@@ -11,6 +11,7 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::Daemon => format!("[daemon]\n{key} = 0\n"),
         Scope::Timeouts => format!("[daemon.timeouts]\n{key} = 0\n"),
         Scope::Sync => format!("[daemon.sync]\n{key} = 0\n"),
+        Scope::Notify => format!("[daemon.notify]\n{key} = 0\n"),
         Scope::Defaults => format!("[defaults]\n{key} = 0\n"),
         Scope::VirtualServer => format!("[[virtual_server]]\n{key} = 0\n"),
         Scope::RealServer => format!("[[virtual_server]]\n[[virtual_server.real_server]]\n{key} = 0\n"),
