@@ -90,6 +90,9 @@ struct Check {
     absolute: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delta: Option<i64>,
+    /// Nanoseconds since boot.
+    #[serde(default)]
+    heard: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -163,6 +166,7 @@ fn render_check(identity: Identity, state: &CheckerState) -> Check {
         successes: state.successes,
         absolute,
         delta,
+        heard: state.heard.as_nanos(),
     }
 }
 
@@ -259,6 +263,7 @@ fn check(check: Check) -> Result<(Identity, CheckerState), String> {
         failures: check.failures,
         successes: check.successes,
         weight,
+        heard: Time::from_nanos(check.heard),
         last: None,
     };
     Ok((identity, state))

@@ -34,6 +34,7 @@ fn example() -> State {
         failures: 0,
         successes: 0,
         weight: WeightChange::None,
+        heard: Time::from_nanos(999_000_000_000),
         last: None,
     };
     let servers = vec![
@@ -266,13 +267,15 @@ prop_compose! {
         up in any::<bool>(),
         failures in any::<u32>(),
         successes in any::<u32>(),
+        heard in any::<u64>(),
         weight in prop_oneof![
             Just(WeightChange::None),
             any::<u32>().prop_map(WeightChange::Absolute),
             any::<i64>().prop_map(WeightChange::Delta),
         ],
     ) -> (Identity, CheckerState) {
-        let state = CheckerState { up, has_run: true, failures, successes, weight, last: None };
+        let heard = Time::from_nanos(heard);
+        let state = CheckerState { up, has_run: true, failures, successes, weight, heard, last: None };
         (Identity::parse(&format!("{identity:x}")).unwrap(), state)
     }
 }
