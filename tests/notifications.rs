@@ -83,6 +83,8 @@ fn pool(name: &str) -> Arc<VirtualServer> {
         sorry_server: None,
         quorum_up: None,
         quorum_down: None,
+        active_when: None,
+        announce: None,
         real_servers: vec![],
     })
 }

@@ -26,6 +26,8 @@ pub(super) fn pool(name: &str, services: &[&str]) -> Arc<VirtualServer> {
         sorry_server: None,
         quorum_up: None,
         quorum_down: None,
+        active_when: None,
+        announce: None,
         real_servers: vec![],
     })
 }

@@ -1,6 +1,8 @@
 //! Events of the engine as log lines and notifications: one line for each change of state, at the
 //! level an operator would choose; failed tries at debug; repeats counted, not printed.
 
+mod gate;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -77,6 +79,9 @@ impl Announcer {
                     "{real_server} in {virtual_server}: {kind} check failed, try {} of {tries}: {fault}",
                     transition.retries.min(tries),
                 );
+            }
+            Event::Gate { virtual_server, active, services } => {
+                gate::tell(&virtual_server, active, &services)
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
             Event::Order { of, change, note } => {

@@ -102,7 +102,8 @@ impl Counters {
             | Event::Failure { .. }
             | Event::LocalError { .. }
             | Event::Order { .. }
-            | Event::OrderEnded { .. } => {}
+            | Event::OrderEnded { .. }
+            | Event::Gate { .. } => {}
         }
     }
 

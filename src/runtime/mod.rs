@@ -20,6 +20,7 @@ mod kernel;
 mod loading;
 mod lock;
 mod planning;
+mod presence;
 mod probes;
 mod readiness;
 mod readings;
@@ -35,6 +36,7 @@ mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod vips;
 mod watcher;
 
 pub use start::{Target, run};

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
@@ -129,6 +129,16 @@ impl Probes {
         for (_, task) in self.running.drain() {
             task.abort();
         }
+    }
+}
+
+/// A check takes a descriptor: as many as the administrator allows.
+pub(super) fn raise_descriptor_limit() {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < hard
+        && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
@@ -18,6 +17,7 @@ use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{self, Ready};
 use super::lock::Lock;
 use super::planning::Planning;
+use super::presence::{Ended, Surroundings};
 use super::probes::Probes;
 use super::readiness::Dependencies;
 use super::readings;
@@ -28,6 +28,7 @@ use super::scraping::{SCRAPES, Scrape};
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use super::vips::Vips;
 use super::watcher::Watcher;
 use crate::checks::Scripts;
 use crate::control::{ExitCode, Reply};
@@ -121,7 +122,7 @@ async fn start(
     };
     info!("lvsd {} starts with {}{dry}", env!("CARGO_PKG_VERSION"), path.display());
     warnings.lines().iter().for_each(|line| warn!("{line}"));
-    raise_descriptor_limit();
+    super::probes::raise_descriptor_limit();
     let lock = match target {
         Target::Kernel => match Lock::take() {
             Ok(lock) => Some(lock),
@@ -149,9 +150,28 @@ async fn start(
         }
     };
     // Not before: the kernel's table may have taken a while to come.
+    let surroundings = match read_surroundings(&config, &mut waiting).await {
+        Ok(surroundings) => surroundings,
+        Err(code) => {
+            front.join();
+            return code;
+        }
+    };
     let readings = readings::take(&config, &kinds).await;
-    let beginning =
-        Setup { path, config, kinds, digest, scripts, readings, target, log, signals, asked, scraped };
+    let beginning = Setup {
+        path,
+        config,
+        kinds,
+        digest,
+        scripts,
+        readings,
+        surroundings,
+        target,
+        log,
+        signals,
+        asked,
+        scraped,
+    };
     let code = match supervisor(beginning, opened, &dependencies) {
         Ok(supervisor) => supervisor.run().await,
         Err(problem) => fail(&problem),
@@ -164,16 +184,6 @@ async fn start(
 fn fail(problem: &str) -> ExitCode {
     error!("{problem}");
     ExitCode::Failed
-}
-
-/// A check takes a descriptor: as many as the administrator allows.
-fn raise_descriptor_limit() {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
-    if soft < hard
-        && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-    {
-        warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
-    }
 }
 
 /// In mails, events and metrics.
@@ -225,6 +235,20 @@ async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened
             () = tokio::time::sleep(backoff.next()) => {}
             () = waiting.wait(reason) => return Err(ExitCode::Done),
         }
+    }
+}
+
+/// What gates ask for, before the first table. Addresses that cannot be read are waited for as an absent
+/// kernel is: nothing is written, and nothing taken out, in a role that nobody knows.
+async fn read_surroundings(config: &Config, waiting: &mut Waiting<'_>) -> Result<Surroundings, ExitCode> {
+    let mut surroundings = Surroundings::begin(config)
+        .map_err(|problem| fail(&format!("cannot follow this host's addresses: {problem}")))?;
+    tokio::select! {
+        known = surroundings.known() => match known {
+            Ok(()) => Ok(surroundings),
+            Err(Ended) => Err(fail("the thread that follows this host's addresses broke off")),
+        },
+        () = waiting.wait("reading this host's addresses, which active_when asks for") => Err(ExitCode::Done),
     }
 }
 
@@ -285,6 +309,7 @@ struct Setup {
     digest: String,
     scripts: Scripts,
     readings: Readings,
+    surroundings: Surroundings,
     target: Target,
     log: Arc<Log>,
     signals: Signals,
@@ -294,8 +319,21 @@ struct Setup {
 
 /// Puts everything together: what the last run left, what the kernel holds, and so the engine.
 fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Result<Supervisor, String> {
-    let Setup { path, config, kinds, digest, scripts, readings, target, log, signals, asked, scraped } =
-        setup;
+    let Setup {
+        path,
+        config,
+        kinds,
+        digest,
+        scripts,
+        mut readings,
+        mut surroundings,
+        target,
+        log,
+        signals,
+        asked,
+        scraped,
+    } = setup;
+    readings.presence = surroundings.presence();
     let daemon = &config.daemon;
     let now = clock::now();
     let left_behind = match target {
@@ -314,9 +352,14 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         drift: daemon.drift,
         drift_interval: daemon.drift_interval,
     };
-    let writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
+    let mut writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
+    writer.keep(engine.services().collect());
     dependencies.install_kernel(writer.answers());
     dependencies.install_vitals();
+    let vips = match target {
+        Target::Kernel => Vips::spawn().map_err(chain)?,
+        Target::Memory => Vips::none(),
+    };
     let outlets = Outlets::new(tokio::runtime::Handle::current(), helper::path(), &daemon.notify);
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
@@ -329,7 +372,9 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         engine,
         probes,
         watcher,
+        surroundings,
         writer,
+        vips,
         recorder: Recorder::new(file, &left_behind, opened.timeouts),
         announcer: Announcer::new(daemon_name(&config), outlets),
         manager: ServiceManager::from_env(),

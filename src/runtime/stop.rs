@@ -1,4 +1,4 @@
-//! The end of a run: readiness first, then the table, the record, and the last notifications. Each step
+//! The end of a run: readiness first, then the virtual addresses, the table, the record, and the last notifications. Each step
 //! has its own limit; none keeps the daemon from ending.
 
 use std::time::Duration;
@@ -30,10 +30,14 @@ impl Supervisor {
             OnStop::Keep => Stop::Keep,
             OnStop::Withdraw => Stop::Withdraw(self.recorder.timeouts_before_us()),
         };
+        let addresses_gone = self.withdraw_addresses().await;
         let withdrawn = self.withdraw(stop).await;
         if self.config.daemon.on_stop == OnStop::Withdraw && withdrawn {
             state.owned.clear();
             state.original_timeouts = None;
+        }
+        if self.config.daemon.on_stop == OnStop::Withdraw && addresses_gone {
+            state.announced.clear();
         }
         state.memory.saved_at = Some(clock::now());
         let news = self.recorder.finish(state, FAREWELL).await;
@@ -46,9 +50,11 @@ impl Supervisor {
         ExitCode::Done
     }
 
-    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
+    /// Nobody keeps the table right any more, or the addresses. All stays as it is, for a new start to adopt.
     pub(super) async fn abandon(self) -> ExitCode {
-        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
+        error!(
+            "a thread that keeps the kernel's table or the virtual addresses broke off: ending, with both as they are"
+        );
         self.health.aggregator.set_shutting_down();
         let state = self.recorder.state(&self.engine, clock::now());
         // That it cannot be written either is the lesser evil.

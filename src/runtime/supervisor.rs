@@ -18,6 +18,7 @@ use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
+use super::presence::Surroundings;
 use super::probes::{Ended, Probes};
 use super::readings;
 use super::recorder::{Held, News, Recorder, tell_of_record};
@@ -26,6 +27,7 @@ use super::requests::{Ask, Writing};
 use super::scraping::Scrape;
 use super::signals::{Signal, Signals};
 use super::start::Target;
+use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift};
@@ -48,8 +50,10 @@ pub(super) struct Supervisor {
     pub(super) engine: Engine,
     pub(super) probes: Probes,
     pub(super) watcher: Watcher,
+    pub(super) surroundings: Surroundings,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
+    pub(super) vips: Vips,
     pub(super) announcer: Announcer,
     pub(super) manager: ServiceManager,
     pub(super) log: Arc<Log>,
@@ -114,7 +118,10 @@ impl Progress {
 enum Input {
     Outcomes(Vec<Ended>),
     Files(Files),
+    /// Addresses or files that gates ask for.
+    Presence,
     Report(Report),
+    Addresses(vips::Report),
     Ask(Ask),
     Scrape(Scrape),
     Loaded(Result<Ready, Refusal>),
@@ -123,7 +130,7 @@ enum Input {
     Signal(Signal),
     /// Somebody wants to be told how everything stands.
     Listener,
-    /// The writer's thread has ended by itself.
+    /// A thread that the table or the addresses depend on has ended by itself.
     Broken,
     Timeout,
 }
@@ -162,11 +169,13 @@ impl Supervisor {
             biased;
             signal = self.inputs.signals.next() => Input::Signal(signal),
             report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
+            report = self.vips.report() => report.map_or(Input::Broken, Input::Addresses),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             Some(files) = self.inputs.files.recv() => Input::Files(files),
             planned = self.planning.planned() => Input::Planned(Box::new(planned)),
             () = self.announcer.asked() => Input::Listener,
+            changed = self.surroundings.changed() => changed.map_or(Input::Broken, |()| Input::Presence),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
@@ -185,8 +194,13 @@ impl Supervisor {
                     self.engine.handle_outcome(ended.id, &ended.outcome, now);
                 }
             }
-            Input::Files(files) => self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now),
+            Input::Files(files) => {
+                self.surroundings.note_changes(&files, now);
+                self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now);
+            }
+            Input::Presence => self.engine.handle_presence(&self.surroundings.presence(), now),
             Input::Report(report) => self.handle_report(report, now),
+            Input::Addresses(report) => self.handle_addresses(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
             Input::Scrape(scrape) => self.answer_scrape(scrape),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
@@ -234,6 +248,7 @@ impl Supervisor {
                 self.progress.asked = self.writer.want(free);
             }
         }
+        self.settle_addresses();
         if self.engine.take_memory_changed() {
             self.recorder.note_change();
         }
@@ -255,6 +270,7 @@ impl Supervisor {
         self.manager.watchdog();
         self.manager.flush();
         self.recorder.renew(now);
+        self.surroundings.tick(now);
     }
 
     /// The human line of `systemctl status`, when it is another.
@@ -284,8 +300,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled } => {
-                self.progress.writing.note(ticket, &failed, settled);
+            Report::Written { ticket, operations, failed, settled, open } => {
+                self.progress.writing.note(ticket, &failed, open);
                 self.counters.note_written(ticket, failed.len(), now);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;

@@ -64,6 +64,8 @@ pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualSe
         sorry_server: None,
         quorum_up: None,
         quorum_down: None,
+        announce: None,
+        active_when: None,
         real_servers: servers.iter().map(|address| real_server(address)).collect(),
     })
 }

@@ -1,8 +1,10 @@
 //! The daemon as its users run it, judged on the kernel's table and on what clients see.
 
+mod announce;
 mod crash;
 mod drift;
 mod failover;
+mod gate;
 mod metrics;
 mod notify;
 mod process;

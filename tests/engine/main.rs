@@ -5,6 +5,10 @@ mod agreement;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+mod figures;
+#[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod lines;
 #[cfg(test)]
 mod model;

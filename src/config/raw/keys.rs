@@ -16,7 +16,9 @@ pub(in crate::config) enum Scope {
     VirtualServer,
     RealServer,
     SorryServer,
+    Announce,
     Tunnel,
+    ActiveWhen,
     Check,
     Tcp,
     Expect,
@@ -35,7 +37,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 25] = [
+    pub(super) const ALL: [Self; 27] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -45,7 +47,9 @@ impl Scope {
         Self::VirtualServer,
         Self::RealServer,
         Self::SorryServer,
+        Self::Announce,
         Self::Tunnel,
+        Self::ActiveWhen,
         Self::Check,
         Self::Tcp,
         Self::Expect,
@@ -74,7 +78,9 @@ impl Scope {
             Self::VirtualServer => "[[virtual_server]]",
             Self::RealServer => "[[virtual_server.real_server]]",
             Self::SorryServer => "`sorry_server`",
+            Self::Announce => "`announce`",
             Self::Tunnel => "`tunnel`",
+            Self::ActiveWhen => "`active_when`",
             Self::Check => "a check",
             Self::Tcp => "`tcp`",
             Self::Expect => "bytes or a pattern",
@@ -105,6 +111,8 @@ impl Scope {
             Self::VirtualServer => &[VIRTUAL_SERVER, POOL, COMMON],
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
+            Self::Announce => &[&["interface"]],
+            Self::ActiveWhen => &[&["address_present", "file", "interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
                 &[&["tcp", "http", "dns", "smtp", "udp", "ping", "script", "file", "grpc", "fwmark"], COMMON]
@@ -159,8 +167,10 @@ const POOL: &[&str] = &[
     "quorum",
     "hysteresis",
     "omega",
+    "announce",
     "inhibit_on_failure",
     "virtualhost",
+    "active_when",
     "check",
 ];
 
@@ -248,6 +258,7 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("lvs_notify_fifo_script", "script"),
     ("startup_script", "start"),
     ("shutdown_script", "stop"),
+    ("ha_suspend", "active_when"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

@@ -89,6 +89,8 @@ fn pool(name: &str) -> Arc<VirtualServer> {
         }),
         quorum_up: None,
         quorum_down: None,
+        active_when: None,
+        announce: None,
         real_servers: vec![real_server(80, vec![tcp(), ping, tcp()]), real_server(81, vec![])],
     })
 }
