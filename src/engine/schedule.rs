@@ -106,6 +106,11 @@ impl Entry {
         self.run.end().is_some()
     }
 
+    /// Of the run in flight, or of the next one.
+    pub(super) const fn due_at(&self) -> Time {
+        self.next_run
+    }
+
     /// Is its next run due?
     fn due(&self, now: Time) -> bool {
         !self.is_running() && self.next_run <= now

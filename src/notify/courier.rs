@@ -109,6 +109,18 @@ pub struct Delivered {
     pub dropped: u64,
 }
 
+impl Delivered {
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            refused: self.refused + other.refused,
+            failed: self.failed + other.failed,
+            dropped: self.dropped + other.dropped,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Outbox<S> {
     /// A mutex and no inbox: the newest events displace the oldest. Held for a push or a pop, never across an await.

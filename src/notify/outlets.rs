@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::courier::Delivered;
 use super::couriers::Couriers;
-use super::dispatcher::{Dispatcher, Limits, Notification};
+use super::dispatcher::{Counters, Dispatcher, Limits, Notification};
 use super::event::{Event, EventKind};
 use super::fifo::Fifo;
 use super::lines;
@@ -117,6 +117,10 @@ impl Outlets {
         if let Some(fifo) = self.fifo.as_ref().filter(|fifo| fifo.is_followed()) {
             standing::changes(before, after).into_iter().for_each(|line| fifo.tell(line));
         }
+    }
+
+    pub fn script_counters(&self) -> Counters {
+        self.scripts.counters()
     }
 
     /// Lines that gave way because the FIFO's reader has stopped reading.

@@ -9,6 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
+use super::kernel::Ticket;
 use crate::engine::model::{
     Config, Daemon, Drift, Forwarding, Notify, OnStop, Protocol, RealServer, RealServerId, Scheduler,
     Timeouts, VirtualServer,
@@ -109,6 +110,11 @@ pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
         },
     };
     Config { daemon, virtual_servers }
+}
+
+/// As the writer hands them out.
+pub(super) fn tickets() -> impl Iterator<Item = Ticket> {
+    std::iter::successors(Some(Ticket::default()), |ticket| Some(ticket.next())).skip(1)
 }
 
 /// Asks again and again until there is an answer.

@@ -5,6 +5,7 @@ mod crash;
 mod drift;
 mod failover;
 mod gate;
+mod metrics;
 mod notify;
 pub(crate) mod process;
 mod reload;

@@ -17,4 +17,7 @@ mod lab_tests;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
+#[path = "../metrics/promtool.rs"]
+mod promtool;
+#[cfg(test)]
 mod side_by_side;
