@@ -8,6 +8,7 @@ pub mod control;
 pub mod engine;
 pub mod health;
 pub mod ipvs;
+pub mod net;
 pub mod notify;
 pub mod process;
 pub mod runtime;

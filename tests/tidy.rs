@@ -14,15 +14,16 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("engine", &[]),
     ("addresses", &[]),
     ("config", &["engine"]),
     ("ipvs", &["engine"]),
     ("process", &[]),
-    ("checks", &["engine", "process"]),
+    ("net", &["engine"]),
+    ("checks", &["engine", "process", "net"]),
     ("health", &["engine"]),
-    ("notify", &["engine", "process"]),
+    ("notify", &["engine", "process", "net"]),
     ("control", &["engine"]),
     ("telemetry", &["engine"]),
     (
@@ -31,6 +32,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
             "engine",
             "addresses",
             "process",
+            "net",
             "config",
             "ipvs",
             "checks",

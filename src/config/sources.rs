@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::diagnostics::{Diagnostics, Finding, Place};
 use super::syntax;
@@ -75,6 +76,17 @@ impl Sources {
     /// The files as shown in diagnostics, the main file first.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| file.path.as_str())
+    }
+
+    /// The same for the same texts: directors that share a configuration show one number. The first 16
+    /// digits of a SHA-256.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for file in &self.files {
+            hash.update((file.text.len() as u64).to_le_bytes());
+            hash.update(&file.text);
+        }
+        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     pub(super) fn files(&self) -> &[File] {

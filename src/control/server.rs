@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::net::UnixListener;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -63,6 +64,16 @@ impl Default for Limits {
     }
 }
 
+/// Clients that found all places taken, since the start. Clones are the same count.
+#[derive(Clone, Debug, Default)]
+pub struct Refused(Arc<AtomicU64>);
+
+impl Refused {
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Beyond this a request waits for the one place for large ones, so that all clients together
 /// cannot hold more than one configuration's worth of memory.
 const SMALL_REQUEST: usize = 256 * 1024;
@@ -75,6 +86,7 @@ pub async fn serve(
     listener: UnixListener,
     calls: mpsc::Sender<Call>,
     limits: Limits,
+    refused: Refused,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -94,7 +106,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _address)) => match Arc::clone(&shared.places).try_acquire_owned() {
                     Ok(place) => drop(clients.spawn(serve_client(Arc::clone(&shared), stream, place))),
-                    Err(_all_taken) => refuse(&stream),
+                    Err(_all_taken) => {
+                        refused.0.fetch_add(1, Ordering::Relaxed);
+                        refuse(&stream);
+                    }
                 },
                 Err(error) => {
                     tracing::debug!(%error, "accepting a control connection failed");

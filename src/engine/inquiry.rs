@@ -114,5 +114,5 @@ impl Engine {
 }
 
 fn next_run(entry: &Entry) -> NextRun {
-    if entry.is_running() { NextRun::Running } else { NextRun::At(entry.next_run()) }
+    if entry.is_running() { NextRun::Running } else { NextRun::At(entry.due_at()) }
 }

@@ -13,6 +13,7 @@ mod changes;
 mod checker;
 mod desired;
 mod event;
+pub mod figures;
 mod gate;
 mod identity;
 pub mod inquiry;

@@ -110,8 +110,8 @@ impl Entry {
         self.run.end().is_some()
     }
 
-    /// When it is to be started next; of one that runs: when that run was due.
-    pub(super) const fn next_run(&self) -> Time {
+    /// Of the run in flight, or of the next one.
+    pub(super) const fn due_at(&self) -> Time {
         self.next_run
     }
 

@@ -145,6 +145,17 @@ impl VirtualServer {
         self.config.sorry_server.is_some() && !self.quorum_up
     }
 
+    pub fn quorum_status(&self) -> QuorumStatus {
+        QuorumStatus {
+            up: self.quorum_up,
+            weight: self.live_weight,
+            threshold: self.threshold(),
+            quorum: self.config.quorum,
+            hysteresis: self.config.hysteresis,
+            since: self.since,
+        }
+    }
+
     pub fn status(&self) -> VirtualServerStatus {
         let real_servers = self.real_servers.iter().map(|s| s.status(self.config.services.iter()));
         VirtualServerStatus { real_servers: real_servers.collect(), ..self.status_without_servers() }
@@ -156,14 +167,7 @@ impl VirtualServer {
             services: self.config.services.clone(),
             scheduler: self.config.scheduler.to_string(),
             inactive: self.inactive.iter().map(|(id, reason)| (*id, reason.clone())).collect(),
-            quorum: QuorumStatus {
-                up: self.quorum_up,
-                weight: self.live_weight,
-                threshold: self.threshold(),
-                quorum: self.config.quorum,
-                hysteresis: self.config.hysteresis,
-                since: self.since,
-            },
+            quorum: self.quorum_status(),
             sorry_server: self.config.sorry_server.as_ref().map(|sorry| SorryServerStatus {
                 address: RealServerId { address: sorry.address, port: sorry.port },
                 active: self.is_sorry(),

@@ -47,6 +47,8 @@ pub trait Dump: Send {
 pub struct Observed {
     pub table: Table,
     pub counters: BTreeMap<(ServiceId, DestinationId), Counters>,
+    /// What each service has carried; its connections of now are its destinations'.
+    pub totals: BTreeMap<ServiceId, Counters>,
     /// Entries that no [`ServiceId`] can name, such as services of other protocols: never ours.
     pub unnamed: usize,
     /// Another number: the module has been loaded anew, with time-outs of its own and no sync daemons.

@@ -15,9 +15,7 @@ use super::handle::{Dump, Info, Kernel, Observed};
 use super::operation::Operation;
 use super::transport::{BATCH, Deadline, Kind, Options, Transport};
 use crate::engine::model::{Family, Sync, SyncRole, Timeouts};
-use crate::engine::table::{
-    Counters, Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table,
-};
+use crate::engine::table::{Counters, Destination, DestinationId, Service, ServiceAttributes, ServiceId};
 
 /// The socket that writes.
 #[derive(Debug)]
@@ -200,8 +198,9 @@ impl Dumper {
 
     fn read_table(&mut self) -> Result<Observed, Reason> {
         let mut deadline = Deadline::start(self.transport.deadline());
-        let (services, unnamed) = self.services(&mut deadline)?;
-        let mut observed = Observed { unnamed, ..Observed::default() };
+        let mut totals = BTreeMap::new();
+        let (services, unnamed) = self.services(&mut deadline, &mut totals)?;
+        let mut observed = Observed { totals, unnamed, ..Observed::default() };
         let mut counters = Vec::new();
         let mut any_empty = false;
         for (index, (id, attributes)) in services.into_iter().enumerate() {
@@ -215,7 +214,7 @@ impl Dumper {
             observed.table.services.insert(id, Arc::new(service));
         }
         if any_empty {
-            self.drop_vanished(&mut deadline, &mut observed.table)?;
+            self.drop_vanished(&mut deadline, &mut observed)?;
         }
         // Made from a list at one go: sorting that is cheaper than as many insertions.
         observed.counters = counters.into_iter().collect();
@@ -226,12 +225,16 @@ impl Dumper {
     fn services(
         &mut self,
         deadline: &mut Deadline,
+        totals: &mut BTreeMap<ServiceId, Counters>,
     ) -> Result<(BTreeMap<ServiceId, ServiceAttributes>, usize), Reason> {
         let mut services = BTreeMap::new();
         let mut unnamed = 0;
         self.transport.ask(Kind::Dump, deadline, request::services, |attributes| {
             match reply::service(attributes)? {
-                Some((id, attributes)) => drop(services.insert(id, attributes)),
+                Some((id, service)) => {
+                    services.insert(id, service);
+                    totals.insert(id, reply::service_counters(attributes)?);
+                }
                 None => unnamed += 1,
             }
             Ok(())
@@ -267,9 +270,12 @@ impl Dumper {
     }
 
     /// The kernel answers for a service that has gone as for one that is empty.
-    fn drop_vanished(&mut self, deadline: &mut Deadline, table: &mut Table) -> Result<(), Reason> {
-        let (present, _) = self.services(deadline)?;
-        table.services.retain(|id, service| !service.destinations.is_empty() || present.contains_key(id));
+    fn drop_vanished(&mut self, deadline: &mut Deadline, observed: &mut Observed) -> Result<(), Reason> {
+        let (present, _) = self.services(deadline, &mut observed.totals)?;
+        observed
+            .table
+            .services
+            .retain(|id, service| !service.destinations.is_empty() || present.contains_key(id));
         Ok(())
     }
 }

@@ -255,6 +255,10 @@ impl Announcer {
         self.outlets.tell(event, news.script);
     }
 
+    pub(super) fn outlets(&self) -> &Outlets {
+        &self.outlets
+    }
+
     pub(super) fn into_outlets(self) -> Outlets {
         self.outlets
     }

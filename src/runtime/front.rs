@@ -2,20 +2,39 @@
 //! keep it, checks run on another thread.
 
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::SystemTime;
 
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
+use super::announce;
+use super::readiness::Dependencies;
 use super::requests::Ask;
-use crate::control::server::Limits as ControlLimits;
-use crate::control::socket::SocketFile;
-use crate::telemetry::http::{self, Limits, Routes};
+use super::scraping::{Scrape, Scraper};
+use super::start::{Target, chain};
+use crate::control::server::{self, Limits as ControlLimits, Refused};
+use crate::control::socket::{self, SocketFile};
+use crate::engine::model::Config;
+use crate::telemetry::http::{self, Closed, Limits, Routes};
+use crate::telemetry::log::Log;
+use crate::telemetry::metrics::Exporter;
+
+/// How clients reach the supervisor, and what else is shown of the daemon.
+pub(super) struct Clients {
+    pub(super) asks: mpsc::Sender<Ask>,
+    pub(super) scrapes: mpsc::Sender<Scrape>,
+    pub(super) log: Arc<Log>,
+}
 
 /// What it serves.
-pub(super) struct Listeners {
-    pub(super) http: Option<(std::net::TcpListener, Routes)>,
-    pub(super) control: Option<(UnixListener, SocketFile)>,
+struct Listeners {
+    http: Option<(std::net::TcpListener, Routes)>,
+    control: Option<(UnixListener, SocketFile)>,
+    /// What they turned away.
+    closed: Closed,
+    refused: Refused,
 }
 
 /// Ends when dropped; [`Front::join`] waits for it.
@@ -26,7 +45,42 @@ pub(super) struct Front {
 }
 
 impl Front {
-    pub(super) fn spawn(listeners: Listeners, asks: mpsc::Sender<Ask>) -> std::io::Result<Self> {
+    /// Listens from the first moment of the start. A dry run does without what it may not have.
+    pub(super) fn open(
+        config: &Config,
+        target: Target,
+        dependencies: &Arc<Dependencies>,
+        clients: Clients,
+    ) -> Result<Self, String> {
+        let Clients { asks, scrapes, log } = clients;
+        let (closed, refused) = (Closed::default(), Refused::default());
+        let scraper = Scraper {
+            scrapes,
+            dependencies: Arc::clone(dependencies),
+            lost: Arc::new(move || log.lost()),
+            refused: refused.clone(),
+            closed: closed.clone(),
+            started: SystemTime::now(),
+        };
+        let aggregator = &dependencies.aggregator;
+        let routes = || {
+            let metrics = Exporter::new(scraper.into_source());
+            Routes::new()
+                .with("/healthz", aggregator.live_handler())
+                .with("/readyz", aggregator.ready_handler())
+                .with("/metrics", metrics.handler())
+        };
+        let bound = config.daemon.http.map(http::bind).transpose().map_err(chain);
+        let http = optional(target, bound)?.flatten().map(|(listener, address)| {
+            announce::listening("health", address);
+            (listener, routes())
+        });
+        let control = optional(target, socket::bind(&config.daemon.control_socket).map_err(chain))?;
+        let listeners = Listeners { http, control, closed, refused };
+        Self::spawn(listeners, asks).map_err(|e| format!("cannot start the front thread: {e}"))
+    }
+
+    fn spawn(listeners: Listeners, asks: mpsc::Sender<Ask>) -> std::io::Result<Self> {
         let (stop, stopping) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new()
@@ -43,6 +97,17 @@ impl Front {
     }
 }
 
+fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, String> {
+    match (target, result) {
+        (_, Ok(value)) => Ok(Some(value)),
+        (Target::Kernel, Err(problem)) => Err(problem),
+        (Target::Memory, Err(problem)) => {
+            warn!("{problem}: done without in a dry run");
+            Ok(None)
+        }
+    }
+}
+
 async fn serve(listeners: Listeners, asks: mpsc::Sender<Ask>, stopping: watch::Receiver<bool>) {
     let stop = |mut stopping: watch::Receiver<bool>| async move {
         // The sender is dropped only with the daemon: that is a stop as well.
@@ -50,7 +115,9 @@ async fn serve(listeners: Listeners, asks: mpsc::Sender<Ask>, stopping: watch::R
     };
     let http = async {
         if let Some((listener, routes)) = listeners.http
-            && let Err(error) = http::serve(listener, routes, Limits::default(), stop(stopping.clone())).await
+            && let Err(error) =
+                http::serve(listener, routes, Limits::default(), listeners.closed, stop(stopping.clone()))
+                    .await
         {
             warn!("HTTP listener: {error}");
         }
@@ -58,9 +125,8 @@ async fn serve(listeners: Listeners, asks: mpsc::Sender<Ask>, stopping: watch::R
     let control = async {
         if let Some((listener, file)) = listeners.control {
             let limits = ControlLimits::default();
-            if let Err(error) =
-                crate::control::server::serve(listener, asks, limits, stop(stopping.clone())).await
-            {
+            let stop = stop(stopping.clone());
+            if let Err(error) = server::serve(listener, asks, limits, listeners.refused, stop).await {
                 warn!("control socket: {error}");
             }
             drop(file);

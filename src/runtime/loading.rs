@@ -17,6 +17,8 @@ pub(super) struct Ready {
     pub(super) config: Arc<Config>,
     pub(super) warnings: Diagnostics,
     pub(super) kinds: PreparedKinds,
+    /// Of the files it was read from.
+    pub(super) digest: String,
     /// Of its files, where they have been read.
     pub(super) readings: Readings,
 }
@@ -58,7 +60,7 @@ pub(super) fn load(path: &Path, scripts: &Scripts) -> Result<Ready, Refusal> {
     let loaded = config::load(&sources).map_err(Refusal::Mistakes)?;
     let kinds = PreparedKinds::new(&loaded.config, scripts).map_err(Refusal::Unprepared)?;
     let (config, warnings) = (Arc::new(loaded.config), loaded.warnings);
-    Ok(Ready { config, warnings, kinds, readings: Readings::new() })
+    Ok(Ready { config, warnings, kinds, digest: sources.digest(), readings: Readings::new() })
 }
 
 /// [`load`], and then a first look at what its checks and gates ask of this host.

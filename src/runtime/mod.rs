@@ -13,6 +13,7 @@
 
 mod announce;
 mod clock;
+mod counters;
 mod failures;
 mod front;
 mod history;
@@ -29,6 +30,7 @@ mod recorder;
 mod reloading;
 mod remembered;
 mod requests;
+mod scraping;
 mod signals;
 mod start;
 mod state_file;

@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
+use super::clock;
 use crate::checks::{self, Prepared, Scripts};
-use crate::engine::ProbeId;
 use crate::engine::model::{Check, CheckKind, Config, Fault, Outcome, Phase, Verdict};
+use crate::engine::{ProbeId, Time};
 
 /// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -41,6 +42,15 @@ impl PreparedKinds {
     }
 }
 
+/// A run that is over.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) id: ProbeId,
+    pub(super) outcome: Outcome,
+    /// How long after its time it began.
+    pub(super) late: Duration,
+}
+
 #[derive(Debug)]
 pub(super) struct Probes {
     prepared: PreparedKinds,
@@ -48,11 +58,11 @@ pub(super) struct Probes {
     /// As many runs at once as there are descriptors for.
     slots: Arc<Semaphore>,
     at_once: usize,
-    outcomes: mpsc::Sender<(ProbeId, Outcome)>,
+    outcomes: mpsc::Sender<Ended>,
 }
 
 impl Probes {
-    pub(super) fn new(prepared: PreparedKinds, outcomes: mpsc::Sender<(ProbeId, Outcome)>) -> Self {
+    pub(super) fn new(prepared: PreparedKinds, outcomes: mpsc::Sender<Ended>) -> Self {
         let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
         let slots = limit.saturating_sub(RESERVED_DESCRIPTORS).max(64);
         let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
@@ -76,20 +86,21 @@ impl Probes {
         self.prepared = prepared;
     }
 
-    /// Begins one run. Its outcome comes through the channel, whatever happens in it.
-    pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>) {
+    /// Begins one run that was due at `due`. Its outcome comes through the channel, whatever happens in it.
+    pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>, due: Time) {
         let prepared = self.prepared.of(&check.probe.kind);
         let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
+            let late = clock::now().since(due);
             let outcome = match prepared {
                 Some(prepared) => checks::run(&check.probe.target, &prepared, check.timing.timeout).await,
                 // Every kind of a configuration is prepared before it comes into force.
                 None => never_prepared(),
             };
             // The supervisor is gone only when the process ends.
-            let _ = outcomes.send((id, outcome)).await;
+            let _ = outcomes.send(Ended { id, outcome, late }).await;
         });
         self.running.insert(id, task.abort_handle());
     }
@@ -105,10 +116,29 @@ impl Probes {
         self.running.remove(&id);
     }
 
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// How many may run at once.
+    pub(super) fn slots(&self) -> usize {
+        self.at_once
+    }
+
     pub(super) fn cancel_all(&mut self) {
         for (_, task) in self.running.drain() {
             task.abort();
         }
+    }
+}
+
+/// A check takes a descriptor: as many as the administrator allows.
+pub(super) fn raise_descriptor_limit() {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < hard
+        && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+    {
+        tracing::warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! What readiness asks: netlink, the configuration, the first table, the checks. The supervisor
 //! leaves its vitals here; the front thread reads them.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::kernel::Answers;
@@ -25,6 +26,10 @@ impl Vitals {
         self.first_sync.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn lateness(&self) -> Duration {
+        Duration::from_millis(self.lateness_ms.load(Ordering::Relaxed))
+    }
+
     pub(super) fn note_lateness(&self, lateness: Duration) {
         let millis = u64::try_from(lateness.as_millis()).unwrap_or(u64::MAX);
         self.lateness_ms.store(millis, Ordering::Relaxed);
@@ -39,6 +44,11 @@ pub(super) struct Dependencies {
     config: Slot,
     first_sync: Slot,
     probes: Slot,
+    /// For those who ask when it last answered.
+    answers: OnceLock<Answers>,
+    /// What each readiness check said last. A mutex and no message: any task may evaluate, and it is held
+    /// for an insertion.
+    results: Arc<Mutex<BTreeMap<String, bool>>>,
     pub(super) aggregator: Arc<Aggregator>,
     pub(super) heartbeat: Heartbeat,
     pub(super) vitals: Arc<Vitals>,
@@ -55,9 +65,26 @@ impl Dependencies {
         ];
         let heartbeat = Heartbeat::new(HEARTBEAT);
         let heart = heartbeat.clone();
-        let aggregator = Aggregator::new(checkers).with_liveness(move || heart.is_alive());
-        let vitals = Arc::default();
-        Self { ipvs, config, first_sync, probes, aggregator: Arc::new(aggregator), heartbeat, vitals }
+        let results: Arc<Mutex<BTreeMap<String, bool>>> = Arc::default();
+        let mirror = Arc::clone(&results);
+        let aggregator = Aggregator::new(checkers)
+            .with_liveness(move || heart.is_alive())
+            .with_result_observer(move |name, result| {
+                let mut mirror = mirror.lock().unwrap_or_else(PoisonError::into_inner);
+                mirror.insert(name.to_owned(), result.is_ok());
+            });
+        let (aggregator, vitals, answers) = (Arc::new(aggregator), Arc::default(), OnceLock::new());
+        Self { ipvs, config, first_sync, probes, answers, results, aggregator, heartbeat, vitals }
+    }
+
+    /// By name, as of the last evaluation.
+    pub(super) fn results(&self) -> Vec<(String, bool)> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.iter().map(|(name, up)| (name.clone(), *up)).collect()
+    }
+
+    pub(super) fn answers(&self) -> Option<Answers> {
+        self.answers.get().cloned()
     }
 
     /// A valid configuration is in force. It stays so: a bad one never replaces it.
@@ -66,6 +93,8 @@ impl Dependencies {
     }
 
     pub(super) fn install_kernel(&self, answers: Answers) {
+        // Installed once, by the start.
+        let _ = self.answers.set(answers.clone());
         install(&self.ipvs, move || match answers.age() {
             (Some(age), limit) if age <= limit => Ok(()),
             (Some(age), _) => Err(format!("netlink has not answered for {age:?}").into()),
@@ -81,7 +110,7 @@ impl Dependencies {
         });
         let vitals = Arc::clone(&self.vitals);
         install(&self.probes, move || {
-            let late = Duration::from_millis(vitals.lateness_ms.load(Ordering::Relaxed));
+            let late = vitals.lateness();
             if late <= OVERDUE { Ok(()) } else { Err(format!("a check is {late:?} late").into()) }
         });
     }

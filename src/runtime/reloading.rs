@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
+use super::counters::Reloaded;
 use super::kernel::Ticket;
 use super::loading::{self, Ready, Refusal};
 use super::readings;
@@ -110,6 +111,7 @@ impl Supervisor {
         }
         let mistakes = counted(lines.len(), "mistake");
         error!("reload refused: {mistakes}, the running configuration stays");
+        self.counters.note_reloaded(Reloaded::Refused);
         let reply = Reply::new(ExitCode::Configuration, refusal.text());
         answer_all(answers, &reply);
         self.end_reload("reload refused, the configuration before it is in force");
@@ -118,11 +120,12 @@ impl Supervisor {
     /// The file is good: the engine switches to it.
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
         let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
-        let Ready { config, warnings, kinds, mut readings } = ready;
+        let Ready { config, warnings, kinds, digest, mut readings } = ready;
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
         self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
         self.probes.replace_kinds(kinds);
+        self.counters.handle_reload(&config, digest);
         let standings = self.announcer.before_reload(self.engine.virtual_servers());
         readings.presence = self.surroundings.adopt(&config, readings.presence);
         let plan = self.engine.handle_reload(&config, &readings, now);
@@ -157,6 +160,7 @@ impl Supervisor {
             return;
         };
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
+        self.counters.note_reloaded(if failed.is_empty() { Reloaded::Done } else { Reloaded::Incomplete });
         let reply = if failed.is_empty() {
             Reply::done(format!("{notes}reload complete: {summary}"))
         } else {

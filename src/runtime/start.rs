@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
-use super::announce::{self, Announcer};
+use super::announce::Announcer;
 use super::clock;
-use super::front::{Front, Listeners};
+use super::counters::Counters;
+use super::front::{Clients, Front};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{self, Ready};
 use super::lock::Lock;
@@ -24,20 +24,20 @@ use super::readings;
 use super::recorder::Recorder;
 use super::reloading::Reloading;
 use super::requests::Ask;
+use super::scraping::{SCRAPES, Scrape};
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
 use super::vips::Vips;
 use super::watcher::Watcher;
 use crate::checks::Scripts;
-use crate::control::{self, ExitCode, Reply};
+use crate::control::{ExitCode, Reply};
 use crate::engine::model::{Config, Timeouts};
 use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
 use crate::notify::Outlets;
 use crate::process::helper;
-use crate::telemetry::http::{self, Routes};
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
 
@@ -115,14 +115,14 @@ async fn start(
     log: Arc<Log>,
     mut signals: Signals,
 ) -> ExitCode {
-    let Ready { config, warnings, kinds, readings: _ } = ready;
+    let Ready { config, warnings, kinds, digest, readings: _ } = ready;
     let dry = match target {
         Target::Kernel => "",
         Target::Memory => ", a dry run: the kernel's table is neither read nor written",
     };
     info!("lvsd {} starts with {}{dry}", env!("CARGO_PKG_VERSION"), path.display());
     warnings.lines().iter().for_each(|line| warn!("{line}"));
-    raise_descriptor_limit();
+    super::probes::raise_descriptor_limit();
     let lock = match target {
         Target::Kernel => match Lock::take() {
             Ok(lock) => Some(lock),
@@ -131,9 +131,11 @@ async fn start(
         // Touches nothing that a daemon manages, and must not keep one from it.
         Target::Memory => None,
     };
-    let dependencies = Dependencies::new();
+    let dependencies = Arc::new(Dependencies::new());
     let (asks, mut asked) = mpsc::channel(ASKS);
-    let front = match open_front(&config, target, &dependencies, asks) {
+    let (scrapes, scraped) = mpsc::channel(SCRAPES);
+    let clients = Clients { asks, scrapes, log: Arc::clone(&log) };
+    let front = match Front::open(&config, target, &dependencies, clients) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };
@@ -156,8 +158,20 @@ async fn start(
         }
     };
     let readings = readings::take(&config, &kinds).await;
-    let beginning =
-        Setup { path, config, kinds, scripts, readings, surroundings, target, log, signals, asked };
+    let beginning = Setup {
+        path,
+        config,
+        kinds,
+        digest,
+        scripts,
+        readings,
+        surroundings,
+        target,
+        log,
+        signals,
+        asked,
+        scraped,
+    };
     let code = match supervisor(beginning, opened, &dependencies) {
         Ok(supervisor) => supervisor.run().await,
         Err(problem) => fail(&problem),
@@ -172,55 +186,14 @@ fn fail(problem: &str) -> ExitCode {
     ExitCode::Failed
 }
 
-/// A check takes a descriptor: as many as the administrator allows.
-fn raise_descriptor_limit() {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
-    if soft < hard
-        && let Err(problem) = setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
-    {
-        warn!("cannot raise the limit of open files from {soft} to {hard}: {problem}");
-    }
-}
-
 /// In mails, events and metrics.
 pub(super) fn daemon_name(config: &Config) -> String {
     let host = || nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned());
     config.daemon.name.clone().or_else(|| host().ok()).unwrap_or_else(|| "lvsd".to_owned())
 }
 
-/// Listens from the first moment of the start. A dry run does without what it may not have.
-fn open_front(
-    config: &Config,
-    target: Target,
-    dependencies: &Dependencies,
-    asks: mpsc::Sender<Ask>,
-) -> Result<Front, String> {
-    let aggregator = &dependencies.aggregator;
-    let routes = || {
-        Routes::new().with("/healthz", aggregator.live_handler()).with("/readyz", aggregator.ready_handler())
-    };
-    let bound = config.daemon.http.map(http::bind).transpose().map_err(chain);
-    let http = optional(target, bound)?.flatten().map(|(listener, address)| {
-        announce::listening("health", address);
-        (listener, routes())
-    });
-    let control = optional(target, control::socket::bind(&config.daemon.control_socket).map_err(chain))?;
-    Front::spawn(Listeners { http, control }, asks).map_err(|e| format!("cannot start the front thread: {e}"))
-}
-
-fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, String> {
-    match (target, result) {
-        (_, Ok(value)) => Ok(Some(value)),
-        (Target::Kernel, Err(problem)) => Err(problem),
-        (Target::Memory, Err(problem)) => {
-            warn!("{problem}: done without in a dry run");
-            Ok(None)
-        }
-    }
-}
-
 /// An error with its causes, on one line.
-fn chain(error: impl std::error::Error + Send + Sync + 'static) -> String {
+pub(super) fn chain(error: impl std::error::Error + Send + Sync + 'static) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }
 
@@ -333,6 +306,7 @@ struct Setup {
     path: PathBuf,
     config: Arc<Config>,
     kinds: super::probes::PreparedKinds,
+    digest: String,
     scripts: Scripts,
     readings: Readings,
     surroundings: Surroundings,
@@ -340,12 +314,25 @@ struct Setup {
     log: Arc<Log>,
     signals: Signals,
     asked: mpsc::Receiver<Ask>,
+    scraped: mpsc::Receiver<Scrape>,
 }
 
 /// Puts everything together: what the last run left, what the kernel holds, and so the engine.
 fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Result<Supervisor, String> {
-    let Setup { path, config, kinds, scripts, mut readings, mut surroundings, target, log, signals, asked } =
-        setup;
+    let Setup {
+        path,
+        config,
+        kinds,
+        digest,
+        scripts,
+        mut readings,
+        mut surroundings,
+        target,
+        log,
+        signals,
+        asked,
+        scraped,
+    } = setup;
     readings.presence = surroundings.presence();
     let daemon = &config.daemon;
     let now = clock::now();
@@ -399,7 +386,15 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         },
         reloading: Reloading::new(scripts),
         planning: Planning::default(),
-        inputs: Inputs { signals, outcomes: outcome, files, reports: reported, asks: asked },
+        counters: Counters::new(&config, digest),
+        inputs: Inputs {
+            signals,
+            outcomes: outcome,
+            files,
+            reports: reported,
+            asks: asked,
+            scrapes: scraped,
+        },
         progress: Progress::new(),
         target,
         config,

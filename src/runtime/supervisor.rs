@@ -13,25 +13,27 @@ use tracing::{debug, info, warn};
 
 use super::announce::Announcer;
 use super::clock;
+use super::counters::Counters;
 use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
 use super::presence::Surroundings;
-use super::probes::Probes;
+use super::probes::{Ended, Probes};
 use super::readings;
 use super::recorder::{Held, News, Recorder, tell_of_record};
 use super::reloading::Reloading;
 use super::requests::{Ask, Writing};
+use super::scraping::Scrape;
 use super::signals::{Signal, Signals};
 use super::start::Target;
 use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, Outcome};
+use crate::engine::model::{Config, Drift};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
-use crate::engine::{Command, Engine, ProbeId, Time};
+use crate::engine::{Command, Engine, Time};
 use crate::health::{Aggregator, Heartbeat};
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
@@ -58,6 +60,7 @@ pub(super) struct Supervisor {
     pub(super) health: Health,
     pub(super) reloading: Reloading,
     pub(super) planning: Planning,
+    pub(super) counters: Counters,
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
     pub(super) target: Target,
@@ -73,11 +76,12 @@ pub(super) struct Health {
 /// Where inputs come from.
 pub(super) struct Inputs {
     pub(super) signals: Signals,
-    pub(super) outcomes: mpsc::Receiver<(ProbeId, Outcome)>,
+    pub(super) outcomes: mpsc::Receiver<Ended>,
     /// Files of checks that may have changed.
     pub(super) files: mpsc::Receiver<Files>,
     pub(super) reports: mpsc::Receiver<Report>,
     pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) scrapes: mpsc::Receiver<Scrape>,
 }
 
 /// How far the kernel's table has come.
@@ -112,13 +116,14 @@ impl Progress {
 }
 
 enum Input {
-    Outcomes(Vec<(ProbeId, Outcome)>),
+    Outcomes(Vec<Ended>),
     Files(Files),
     /// Addresses or files that gates ask for.
     Presence,
     Report(Report),
     Addresses(vips::Report),
     Ask(Ask),
+    Scrape(Scrape),
     Loaded(Result<Ready, Refusal>),
     Planned(Box<Planned>),
     Saved(std::io::Result<()>),
@@ -145,11 +150,13 @@ impl Supervisor {
         self.progress.asked = self.writer.want(vec![]);
         loop {
             let input = self.next_input().await;
+            let began = clock::now();
             match self.handle(input) {
                 ControlFlow::Continue(()) => self.turn(),
                 ControlFlow::Break(End::Asked) => return self.stop().await,
                 ControlFlow::Break(End::Broken) => return self.abandon().await,
             }
+            self.counters.note_turn(clock::now().since(began));
         }
     }
 
@@ -172,6 +179,7 @@ impl Supervisor {
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
+            Some(scrape) = self.inputs.scrapes.recv() => Input::Scrape(scrape),
             () = tokio::time::sleep(delay) => Input::Timeout,
         }
     }
@@ -180,9 +188,10 @@ impl Supervisor {
         let now = clock::now();
         match input {
             Input::Outcomes(outcomes) => {
-                for (id, outcome) in outcomes {
-                    self.probes.ended(id);
-                    self.engine.handle_outcome(id, &outcome, now);
+                for ended in outcomes {
+                    self.probes.ended(ended.id);
+                    self.counters.note_outcome(&self.engine, &ended);
+                    self.engine.handle_outcome(ended.id, &ended.outcome, now);
                 }
             }
             Input::Files(files) => {
@@ -193,10 +202,12 @@ impl Supervisor {
             Input::Report(report) => self.handle_report(report, now),
             Input::Addresses(report) => self.handle_addresses(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
+            Input::Scrape(scrape) => self.answer_scrape(scrape),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
             Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
             Input::Planned(planned) => self.handle_planned(*planned),
             Input::Saved(result) => {
+                self.counters.note_saved(&result);
                 let (held, news) = self.recorder.handle_answer(result);
                 self.pass_on(held, news);
             }
@@ -219,11 +230,15 @@ impl Supervisor {
         self.engine.handle_timeout(now);
         while let Some(command) = self.engine.next_command() {
             match command {
-                Command::Start { id, check } => self.probes.start(id, check),
+                Command::Start { id, check } => {
+                    let due = self.engine.due(id).unwrap_or(now);
+                    self.probes.start(id, check, due);
+                }
                 Command::Cancel { id } => self.probes.cancel(id),
             }
         }
         while let Some(event) = self.engine.next_event() {
+            self.counters.note_event(&event);
             self.announcer.announce(event, now);
         }
         let changes = self.engine.take_table_changes();
@@ -239,6 +254,7 @@ impl Supervisor {
         }
         let (held, news) = self.recorder.turn(&self.engine, now);
         self.pass_on(held, news);
+        self.counters.note_asked(self.progress.asked, now);
         self.conclude_reload();
         self.tick(now);
     }
@@ -286,6 +302,7 @@ impl Supervisor {
         match report {
             Report::Written { ticket, operations, failed, settled, open } => {
                 self.progress.writing.note(ticket, &failed, open);
+                self.counters.note_written(ticket, failed.len(), now);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -322,7 +339,10 @@ impl Supervisor {
                 let found: Vec<_> = by_hand.iter().map(|e| (e.service(), e.to_string())).collect();
                 self.progress.told.tell_drift("trying again", &found, now);
             }
-            Report::Failed(error) => self.progress.told.tell_request(&error, now),
+            Report::Failed(error) => {
+                self.counters.note_request_error();
+                self.progress.told.tell_request(&error, now);
+            }
             Report::Recovered => self.progress.told.note_recovered(),
         }
     }

@@ -9,6 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
+use super::kernel::Ticket;
 use crate::engine::model::{
     Config, Daemon, Drift, Forwarding, Notify, OnStop, Protocol, RealServer, RealServerId, Scheduler,
     Timeouts, VirtualServer,
@@ -104,9 +105,16 @@ pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
             script_timeout: Duration::from_secs(30),
             start: None,
             stop: None,
+            mail: None,
+            webhooks: vec![],
         },
     };
     Config { daemon, virtual_servers }
+}
+
+/// As the writer hands them out.
+pub(super) fn tickets() -> impl Iterator<Item = Ticket> {
+    std::iter::successors(Some(Ticket::default()), |ticket| Some(ticket.next())).skip(1)
 }
 
 /// Asks again and again until there is an answer.

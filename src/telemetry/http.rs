@@ -10,9 +10,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -26,22 +28,44 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 /// Answers one route. The request's body is gone: no route of ours takes one.
-pub type Handler =
-    Arc<dyn Fn(Request<()>) -> Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>> + Send + Sync>;
+pub type Handler<B> =
+    Arc<dyn Fn(Request<()>) -> Pin<Box<dyn Future<Output = Response<B>> + Send>> + Send + Sync>;
+
+/// What is sent: whole, or in parts that are made while it is being taken.
+type Answer = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Paths and what answers GET and HEAD on them.
 #[derive(Clone, Default)]
-pub struct Routes(BTreeMap<&'static str, Handler>);
+pub struct Routes(BTreeMap<&'static str, Handler<Answer>>);
+
+/// Connections that were closed to make room, since the start. Clones are the same count.
+#[derive(Clone, Debug, Default)]
+pub struct Closed(Arc<AtomicU64>);
+
+impl Closed {
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 impl Routes {
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// `path` is matched whole. A second handler for a path replaces the first.
+    /// `path` is matched whole. A second handler for a path replaces the first. A body that fails ends
+    /// the connection.
     #[must_use]
-    pub fn with(mut self, path: &'static str, handler: Handler) -> Self {
-        self.0.insert(path, handler);
+    pub fn with<B>(mut self, path: &'static str, handler: Handler<B>) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let boxed: Handler<Answer> = Arc::new(move |request| {
+            let answer = handler(request);
+            Box::pin(async move { answer.await.map(|body| body.map_err(Into::into).boxed_unsync()) })
+        });
+        self.0.insert(path, boxed);
         self
     }
 }
@@ -112,6 +136,7 @@ pub async fn serve(
     listener: std::net::TcpListener,
     routes: Routes,
     limits: Limits,
+    closed: Closed,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
@@ -124,7 +149,8 @@ pub async fn serve(
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _peer)) => {
-                    connections.make_room(limits.connections);
+                    let gone = connections.make_room(limits.connections);
+                    closed.0.fetch_add(gone, Ordering::Relaxed);
                     connections.spawn(serve_connection(stream, Arc::clone(&routes), limits, stopping.clone()));
                 }
                 Err(error) => {
@@ -153,13 +179,17 @@ struct Connections {
 }
 
 impl Connections {
-    fn make_room(&mut self, limit: usize) {
+    /// Returns how many were closed for it.
+    fn make_room(&mut self, limit: usize) -> u64 {
         self.by_age.retain(|task| !task.is_finished());
+        let mut closed = 0;
         while self.by_age.len() >= limit.max(1) {
             if let Some(oldest) = self.by_age.pop_front() {
                 oldest.abort();
+                closed += 1;
             }
         }
+        closed
     }
 
     fn spawn(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
@@ -194,7 +224,7 @@ async fn serve_connection(
     let _ = timeout(limits.stop, connection).await;
 }
 
-async fn answer(routes: &Routes, limit: Duration, request: Request<impl Body>) -> Response<Full<Bytes>> {
+async fn answer(routes: &Routes, limit: Duration, request: Request<impl Body>) -> Response<Answer> {
     let (head, body) = request.into_parts();
     // Reading on behind a body that nobody wants would let its sender hold the connection.
     let unwanted_body = body.size_hint().exact() != Some(0);
@@ -218,8 +248,9 @@ async fn answer(routes: &Routes, limit: Duration, request: Request<impl Body>) -
     response
 }
 
-fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
+fn text(status: StatusCode, body: &'static str) -> Response<Answer> {
+    let body = Full::new(Bytes::from_static(body.as_bytes())).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response

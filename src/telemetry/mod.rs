@@ -2,5 +2,6 @@
 
 pub mod http;
 pub mod log;
+pub mod metrics;
 pub mod repeats;
 pub mod systemd;

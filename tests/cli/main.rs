@@ -8,9 +8,13 @@ mod dry_run;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod orders;
+#[cfg(test)]
+mod receivers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

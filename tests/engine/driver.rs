@@ -14,6 +14,7 @@ use lvsd::engine::{
     Readings, Selector, Time,
 };
 
+use crate::figures;
 use crate::gate::{self, Gates};
 use crate::model::{Model, News, Remembered, same_run};
 
@@ -245,6 +246,7 @@ impl Pair {
         let shown = snapshot.virtual_servers.iter().flat_map(|v| &v.inactive).map(|(id, _)| *id);
         assert_eq!(shown.collect::<BTreeSet<_>>(), inactive);
         assert_eq!(snapshot.virtual_servers.len(), self.model.pools.len());
+        figures::compare(&self.engine, &snapshot);
         for (status, pool) in snapshot.virtual_servers.iter().zip(&self.model.pools) {
             let name = &pool.config.name;
             assert_eq!(status.name, *name);

@@ -14,3 +14,10 @@ mod lab;
 #[cfg(test)]
 #[path = "../lab/tests.rs"]
 mod lab_tests;
+#[cfg(test)]
+mod peers;
+#[cfg(test)]
+#[path = "../metrics/promtool.rs"]
+mod promtool;
+#[cfg(test)]
+mod side_by_side;

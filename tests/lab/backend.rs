@@ -1,7 +1,8 @@
 //! Real servers: a listener that answers HTTP requests and holds conversations.
 //!
-//! A connection that begins with `GET ` gets one HTTP reply, with the server's name as its body,
-//! and is closed. Any other gets each of its lines back, after the server's name and a space.
+//! A connection that begins with `GET ` gets one HTTP reply, with the server's name as its body
+//! unless told otherwise, and is closed. Any other gets each of its lines back, after the
+//! server's name and a space.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,8 +10,10 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::net::Space;
+use super::wait::{SOON, pause, within};
 
 /// One real server. Dropping it refuses new connections and ends the open ones.
 pub(crate) struct Backend {
@@ -23,8 +26,15 @@ pub(crate) struct Backend {
 struct State {
     name: String,
     status: AtomicU16,
+    reply: Mutex<Reply>,
     /// Open connections by number; `None` when the server has stopped.
     open: Mutex<Option<BTreeMap<u64, TcpStream>>>,
+}
+
+/// What HTTP requests get, but for the status.
+struct Reply {
+    body: String,
+    delay: Duration,
 }
 
 impl Backend {
@@ -33,13 +43,15 @@ impl Backend {
         let state = Arc::new(State {
             name: address.to_owned(),
             status: AtomicU16::new(200),
+            reply: Mutex::new(Reply { body: address.to_owned(), delay: Duration::ZERO }),
             open: Mutex::new(Some(BTreeMap::new())),
         });
         let address: SocketAddr = address.parse().expect("an address with a port");
         // A server that has just been dropped may still have connections in TIME_WAIT; std sets
-        // SO_REUSEADDR.
-        let listener = space.run(|| TcpListener::bind(address));
-        let listener = listener.unwrap_or_else(|error| panic!("{address}: {error}"));
+        // SO_REUSEADDR. Its listener itself lives on for an instant in a program that another test
+        // is about to start.
+        let bind = || space.run(|| TcpListener::bind(address)).ok();
+        let listener = within(SOON, &format!("{address} is free"), bind);
         let served = Arc::clone(&state);
         let thread = std::thread::spawn(move || served.serve(&listener));
         Self { space: space.clone(), address, state, thread: Some(thread) }
@@ -48,6 +60,16 @@ impl Backend {
     /// What HTTP requests are answered with from now on.
     pub(crate) fn set_status(&self, status: u16) {
         self.state.status.store(status, Ordering::Relaxed);
+    }
+
+    /// The body of HTTP replies from now on.
+    pub(crate) fn set_body(&self, body: &str) {
+        body.clone_into(&mut self.state.reply.lock().expect("no panic holds it").body);
+    }
+
+    /// How long an HTTP request waits for its reply from now on.
+    pub(crate) fn set_delay(&self, delay: Duration) {
+        self.state.reply.lock().expect("no panic holds it").delay = delay;
     }
 }
 
@@ -93,10 +115,15 @@ impl State {
         while reader.read_line(&mut line)? > 0 {
             if line.starts_with("GET ") {
                 while reader.read_line(&mut line)? > 2 {}
-                let (status, name) = (self.status.load(Ordering::Relaxed), &self.name);
+                let (body, delay) = {
+                    let reply = self.reply.lock().expect("no panic holds it");
+                    (reply.body.clone(), reply.delay)
+                };
+                pause(delay);
+                let status = self.status.load(Ordering::Relaxed);
                 let head =
-                    format!("HTTP/1.1 {status} Told\r\nConnection: close\r\nContent-Length: {}", name.len());
-                return connection.write_all(format!("{head}\r\n\r\n{name}").as_bytes());
+                    format!("HTTP/1.1 {status} Told\r\nConnection: close\r\nContent-Length: {}", body.len());
+                return connection.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
             }
             connection.write_all(format!("{} {line}", self.name).as_bytes())?;
             line.clear();

@@ -42,7 +42,9 @@ impl Server {
                         }
                     }
                 });
-                serve(listener, sender, limits, async { drop(stopped.await) }).await.unwrap();
+                serve(listener, sender, limits, Refused::default(), async { drop(stopped.await) })
+                    .await
+                    .unwrap();
             });
         });
         Self { path, stop: Some(stop), thread: Some(thread), _file: file, _directory: directory }

@@ -104,6 +104,21 @@ pub(in crate::ipvs) fn service(
     Ok(raw.attributes(family).map(|attributes| (id, attributes)))
 }
 
+/// What a service has carried since it was added, destinations that have gone since included. Of the
+/// connections only how many there were.
+pub(in crate::ipvs) fn service_counters(attributes: Attributes<'_>) -> Result<Counters, Malformed> {
+    let nested = attributes.find(CommandAttr::Service)?.ok_or(Malformed::Missing("service"))?.nested();
+    let mut counters = Counters::default();
+    // Kernels before 4.1 have 32 bits only for some.
+    let stats = nested
+        .find(ServiceAttr::Stats64)?
+        .map_or_else(|| nested.find(ServiceAttr::Stats), |s| Ok(Some(s)))?;
+    if let Some(stats) = stats {
+        traffic(&mut counters, stats)?;
+    }
+    Ok(counters)
+}
+
 #[derive(Default)]
 struct RawService {
     protocol: Option<u16>,
@@ -132,7 +147,10 @@ impl RawService {
             }
             ServiceAttr::Timeout => self.timeout = attribute.u32("timeout")?,
             ServiceAttr::Netmask => self.netmask = attribute.array("netmask")?,
-            ServiceAttr::Af | ServiceAttr::UnrecognizedConst(_) => {}
+            ServiceAttr::Af
+            | ServiceAttr::Stats
+            | ServiceAttr::Stats64
+            | ServiceAttr::UnrecognizedConst(_) => {}
         }
         Ok(())
     }

@@ -57,7 +57,9 @@ pub(super) enum ServiceAttr {
     Flags = 7,
     Timeout = 8,
     Netmask = 9,
+    Stats = 10,
     PeName = 11,
+    Stats64 = 12,
 }
 
 /// `IPVS_DEST_ATTR_*`

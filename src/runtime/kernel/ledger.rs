@@ -174,6 +174,10 @@ impl Ledger {
         Drifted { repairs }
     }
 
+    pub(super) fn wanted(&self) -> &Table {
+        &self.wanted
+    }
+
     pub(super) fn observed(&self) -> &Table {
         &self.observed
     }

@@ -31,6 +31,12 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
+impl Ticket {
+    pub(super) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 #[cfg(test)]
 impl Ticket {
     pub(super) const fn for_tests(number: u64) -> Self {
@@ -65,7 +71,10 @@ pub(super) enum Report {
 #[derive(Clone, Debug, Default)]
 pub(super) struct View {
     pub(super) table: Table,
+    /// What the writer was last asked for.
+    pub(super) wanted: Table,
     pub(super) counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    pub(super) totals: Arc<BTreeMap<ServiceId, Counters>>,
 }
 
 /// The kernel's settings beside its table.
@@ -191,7 +200,7 @@ impl Writer {
 
     /// Hands over changes of the wanted table; the newest counts.
     pub(super) fn want(&mut self, changes: Vec<Change>) -> Ticket {
-        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ticket = self.ticket.next();
         self.post(|inbox| inbox.wants.extend(changes))
     }
 
@@ -201,7 +210,7 @@ impl Writer {
     }
 
     pub(super) fn set(&mut self, settings: Settings) -> Ticket {
-        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ticket = self.ticket.next();
         self.post(|inbox| inbox.settings = Some(settings))
     }
 
@@ -225,7 +234,7 @@ impl Writer {
 
     /// Ends both threads; what there was to do is done first.
     pub(super) fn stop(&mut self, stop: Stop) -> Ticket {
-        self.ticket = Ticket(self.ticket.0 + 1);
+        self.ticket = self.ticket.next();
         self.post(|inbox| inbox.stop = Some(stop))
     }
 
@@ -250,6 +259,12 @@ impl Writer {
 /// For readiness: does netlink answer?
 #[derive(Clone)]
 pub(super) struct Answers(Arc<Shared>);
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Answers").field(&self.age()).finish()
+    }
+}
 
 impl Answers {
     /// The age of the last good dump, and the longest age that is no cause for concern.

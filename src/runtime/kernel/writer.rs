@@ -25,6 +25,7 @@ pub(super) struct WritingThread {
     shared: Arc<Shared>,
     reports: mpsc::Sender<Report>,
     counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    totals: Arc<BTreeMap<ServiceId, Counters>>,
     drift: Drift,
     /// What the kernel was last told to be set to, and whether that is still to be done.
     settings: Settings,
@@ -72,6 +73,7 @@ impl WritingThread {
             shared,
             reports,
             counters: Arc::new(observed.counters),
+            totals: Arc::new(observed.totals),
             drift,
             settings: Settings::default(),
             unset: false,
@@ -155,9 +157,10 @@ impl WritingThread {
             self.unset_settings();
         }
         for view in inbox.views {
-            let (table, counters) = (self.ledger.observed().clone(), Arc::clone(&self.counters));
+            let (table, wanted) = (self.ledger.observed().clone(), self.ledger.wanted().clone());
+            let (counters, totals) = (Arc::clone(&self.counters), Arc::clone(&self.totals));
             // Nobody waits for it any more: nothing to do.
-            let _ = view.send(View { table, counters });
+            let _ = view.send(View { table, wanted, counters, totals });
         }
         inbox.stop
     }
@@ -179,6 +182,7 @@ impl WritingThread {
             self.report(Report::Surprised(explained));
         }
         self.counters = Arc::new(seen.counters);
+        self.totals = Arc::new(seen.totals);
         if !drifted.repairs.is_empty() && self.drift != Drift::Off {
             self.report(Report::Drifted(drifted));
         }

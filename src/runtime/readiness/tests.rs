@@ -42,6 +42,18 @@ fn what_is_not_installed_yet_is_not_ready() {
 }
 
 #[test]
+fn each_result_is_mirrored() {
+    let dependencies = Dependencies::new();
+    assert_eq!(dependencies.results(), []);
+    dependencies.install_config();
+    failing(&dependencies);
+    let results = dependencies.results();
+    let up: Vec<&str> = results.iter().filter(|(_, up)| *up).map(|(name, _)| name.as_str()).collect();
+    assert_eq!((results.len(), up), (4, vec!["config"]));
+    assert!(dependencies.answers().is_none());
+}
+
+#[test]
 fn an_overdue_check_is_not_ready_until_it_has_been_started() {
     let dependencies = Dependencies::new();
     dependencies.install_vitals();

@@ -39,6 +39,7 @@ fn installed_is_what_the_kernel_holds_and_connections_add_up_over_services() {
             ((tcp("192.0.2.11:80"), destination(FIRST)), counted(4, u32::MAX)),
             ((tcp("192.0.2.99:80"), destination(SECOND)), counted(100, 100)),
         ])),
+        ..View::default()
     };
     fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
     let servers = snapshot.virtual_servers.iter().flat_map(|v| &v.real_servers);

@@ -23,7 +23,7 @@ impl Server {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let shutdown = async { drop(stopped.await) };
-            runtime.block_on(serve(listener, routes, limits, shutdown)).unwrap();
+            runtime.block_on(serve(listener, routes, limits, Closed::default(), shutdown)).unwrap();
         });
         Self { address, stop: Some(stop), thread: Some(thread) }
     }
@@ -66,16 +66,49 @@ fn read_all(stream: &mut std::net::TcpStream) -> String {
     }
 }
 
-fn says(body: &'static str) -> Handler {
+fn says(body: &'static str) -> Handler<Answer> {
     Arc::new(move |_| Box::pin(async move { text(StatusCode::OK, body) }))
 }
 
-fn never() -> Handler {
+fn never() -> Handler<Answer> {
     Arc::new(|_| Box::pin(std::future::pending()))
 }
 
 fn quick() -> Limits {
     Limits { head: Duration::from_millis(200), answer: Duration::from_millis(200), ..Limits::default() }
+}
+
+/// Says that it has ten bytes, and has five.
+struct CutOff(bool);
+
+impl Body for CutOff {
+    type Data = Bytes;
+    type Error = &'static str;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, &'static str>>> {
+        let first = std::mem::take(&mut self.0);
+        let frame = hyper::body::Frame::data(Bytes::from_static(b"12345"));
+        std::task::Poll::Ready(Some(if first { Ok(frame) } else { Err("cut off") }))
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(10)
+    }
+}
+
+/// What is cut off must not pass for all there is.
+#[test]
+fn a_body_that_fails_ends_the_connection() {
+    let handler: Handler<CutOff> = Arc::new(|_| Box::pin(async { Response::new(CutOff(true)) }));
+    let server = Server::start(Routes::new().with("/cut", handler).with("/ok", says("ok")), quick());
+    let answer = server.ask("GET /cut HTTP/1.1\r\nHost: x\r\n\r\nGET /ok HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    assert!(body.len() < 10 && "12345".starts_with(body), "{answer}");
+    assert!(head.is_empty() || head.to_lowercase().contains("content-length: 10"), "{answer}");
+    assert!(server.ask("GET /ok HTTP/1.0\r\n\r\n").ends_with("\r\n\r\nok"));
 }
 
 #[test]
@@ -196,7 +229,7 @@ fn a_client_that_does_not_read_ends_with_its_lifetime() {
 fn stopping_lets_an_answer_finish_and_refuses_new_connections() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let slow: Handler = Arc::new(move |_| {
+    let slow: Handler<Answer> = Arc::new(move |_| {
         count.fetch_add(1, Ordering::SeqCst);
         Box::pin(async {
             sleep(Duration::from_millis(300)).await;
@@ -220,7 +253,7 @@ fn stopping_lets_an_answer_finish_and_refuses_new_connections() {
 
 #[test]
 fn a_handler_that_panics_costs_its_connection_only() {
-    let broken: Handler = Arc::new(|_| panic!("on purpose"));
+    let broken: Handler<Answer> = Arc::new(|_| panic!("on purpose"));
     let server = Server::start(Routes::new().with("/broken", broken).with("/healthz", says("ok")), quick());
     assert_eq!(server.ask("GET /broken HTTP/1.1\r\n\r\n"), "");
     assert!(server.ask("GET /healthz HTTP/1.0\r\n\r\n").ends_with("ok"));

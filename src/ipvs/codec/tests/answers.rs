@@ -98,6 +98,20 @@ fn a_service_is_read() {
 }
 
 #[test]
+fn a_services_totals_are_read_as_a_destinations_are() {
+    let read = |payload: &[u8]| with_attributes(payload, reply::service_counters);
+    assert_eq!(read(&bytes(SERVICE)), Ok(Counters::default()));
+    let wide = |low: u64| low << 32 | low;
+    let counters = read(&nested(1, &[STATS64, STATS])).unwrap();
+    assert_eq!((counters.connections, counters.packets_in, counters.bytes_out), (wide(1), wide(2), wide(5)));
+    assert_eq!(read(&nested(1, &[STATS, STATS64])), Ok(counters));
+    let old = read(&nested(1, &[STATS])).unwrap();
+    assert_eq!((old.connections, old.packets_out, old.bytes_in), (1, 3, 4));
+    assert_eq!(read(&nested(1, &[])), Ok(Counters::default()), "a kernel that counts nothing");
+    assert_eq!(read(&nested(2, &[STATS])), Err(Malformed::Missing("service")));
+}
+
+#[test]
 fn foreign_shapes_are_no_errors() {
     let key = |protocol: &str| {
         format!(

@@ -1,0 +1,85 @@
+//! The dashboard in packaging/grafana: its questions are PromQL, about metrics and labels that there are.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use lvsd::telemetry::metrics::ALL;
+use regex::Regex;
+use serde_json::Value;
+
+use crate::page::{Page, metrics_named_in, unknown};
+use crate::promtool::promtool;
+use crate::support::Place;
+
+fn dashboard() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/grafana/lvsd.json");
+    serde_json::from_str(&fs::read_to_string(path).expect("it is part of the tree")).expect("JSON")
+}
+
+/// Everything that it asks Prometheus, with what Grafana would put in for its variables.
+fn questions(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, value)| match value.as_str() {
+                Some(text) if key == "expr" => vec![text.replace("$__rate_interval", "5m")],
+                _ => questions(value),
+            })
+            .collect(),
+        Value::Array(list) => list.iter().flat_map(questions).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn its_questions_are_promql() {
+    let questions = questions(&dashboard());
+    assert!(questions.len() > 40, "{}", questions.len());
+    let rules = questions.iter().enumerate().map(|(number, question)| {
+        format!("      - record: question:{number}\n        expr: {}\n", Value::from(question.as_str()))
+    });
+    let text = format!("groups:\n  - name: dashboard\n    rules:\n{}", rules.collect::<String>());
+    let place = Place::new("");
+    place.write("questions.yml", &text);
+    let said = promtool(&place.path(""), "check rules questions.yml", "");
+    assert!(said.contains(&format!("SUCCESS: {} rules found", questions.len())), "{said}");
+}
+
+#[test]
+fn it_asks_for_metrics_and_labels_that_there_are() {
+    let place = Place::new("http = \"127.0.0.1:0\"\n");
+    let daemon = place.start();
+    let page = Page::new(&daemon.page("/metrics").1);
+    let dashboard = dashboard();
+    let names = metrics_named_in(&dashboard.to_string());
+    assert!(names.len() > 40, "{names:?}");
+    assert_eq!(unknown(&names, &page), [""; 0]);
+
+    let of_metrics = ALL.iter().flat_map(|metric| metric.labels.iter().copied());
+    let known: BTreeSet<&str> = of_metrics.chain(["job", "instance", "le"]).collect();
+    let (grouped, selected) = (
+        Regex::new(r"\b(?:by|on) \(([^)]*)\)").expect("a pattern"),
+        Regex::new(r#"(\w+)(?:=~|!~|!=|=)""#).expect("a pattern"),
+    );
+    for question in questions(&dashboard) {
+        let grouped = grouped.captures_iter(&question).map(|found| found[1].to_owned());
+        let selected = selected.captures_iter(&question).map(|found| found[1].to_owned());
+        for label in grouped.chain(selected).collect::<Vec<_>>().join(",").split(',').map(str::trim) {
+            assert!(label.is_empty() || known.contains(label), "{label} in {question}");
+        }
+    }
+}
+
+#[test]
+fn no_panel_stands_on_another_and_each_has_a_title() {
+    let dashboard = dashboard();
+    let mut taken = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().expect("a list") {
+        assert!(panel["title"].as_str().is_some_and(|title| !title.is_empty()), "{panel}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().expect("a number"));
+        assert!(x + w <= 24, "{}", panel["title"]);
+        for place in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
+            assert!(taken.insert(place), "{} stands on another", panel["title"]);
+        }
+    }
+}
