@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lvsd::config::import::{self, Disk, Format};
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat};
+use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On};
 use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::Request;
 use lvsd::control::{ExitCode, counted};
@@ -43,6 +43,7 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
+        Command::Drain { on, wait } if wait.until_idle => drain(cli, on, wait.deadline),
         Command::Events { json } => events(cli, if *json { Form::Json } else { Form::Text }),
         Command::Status { name, watch: true, .. } => {
             client::watch(&socket(cli), name.clone()).unwrap_or_else(|problem| fail(&problem))
@@ -50,7 +51,9 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Import(import) => self::import(import),
         Command::Status { .. }
         | Command::Reload
-        | Command::Drain(_)
+        | Command::Drain { .. }
+        | Command::CheckNow { .. }
+        | Command::LogLevel { .. }
         | Command::Disable(_)
         | Command::Enable(_)
         | Command::Weight(_)
@@ -119,6 +122,25 @@ fn ask(cli: &Cli) -> ExitCode {
     match cli.command.request() {
         Some(request) => call(cli, &request),
         None => ExitCode::Usage,
+    }
+}
+
+/// The order first; it stands, whatever the waiting comes to.
+fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
+    let code = ask(cli);
+    if code != ExitCode::Done {
+        return code;
+    }
+    match client::until_idle(&socket(cli), &on.place(), deadline, &mut std::io::stdout()) {
+        Ok(Ok(idle)) => {
+            print(&format!("{idle}\n"));
+            ExitCode::Done
+        }
+        Ok(Err(busy)) => {
+            complain(&format!("{busy}\n"));
+            ExitCode::Failed
+        }
+        Err(problem) => fail(&problem),
     }
 }
 

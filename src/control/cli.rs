@@ -83,13 +83,28 @@ pub enum Command {
         watch: bool,
     },
     /// Keep a real server in the table at weight 0: old connections live on, new ones go elsewhere
-    Drain(On),
+    Drain {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        wait: UntilIdle,
+    },
     /// Treat a real server as if it had failed
     Disable(On),
     /// End drain and disable
     Enable(On),
     /// Give a real server a weight of your own, or "auto" for the configured one
     Weight(Weight),
+    /// Run all checks of a real server at once, and print what they find: exit 1 unless all of them pass
+    CheckNow {
+        #[command(flatten)]
+        at: At,
+    },
+    /// The log filter in force; with FILTER it is changed until the next reload
+    LogLevel {
+        #[arg(value_name = "FILTER")]
+        filter: Option<String>,
+    },
     /// How everything stands, and then a line for whatever happens
     Events {
         /// One JSON object on each line
@@ -151,6 +166,17 @@ pub struct Weight {
     pub note: Note,
 }
 
+/// How long to wait after a drain.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct UntilIdle {
+    /// Wait until no connection and no persistence template is left; UDP: until no packet comes
+    #[arg(long)]
+    pub until_idle: bool,
+    /// Wait no longer than this, and exit 1 then: 90s, 1m30s, 2h, or seconds
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1h", requires = "until_idle")]
+    pub deadline: Duration,
+}
+
 /// Which real server.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct At {
@@ -208,10 +234,12 @@ impl Command {
             Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Import(_) => None,
             Self::Reload => Some(Request::Reload),
             Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
-            Self::Drain(on) => Some(on.request(Order::Drain)),
+            Self::Drain { on, wait: _ } => Some(on.request(Order::Drain)),
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
+            Self::CheckNow { at } => Some(Request::CheckNow { on: at.place() }),
+            Self::LogLevel { filter } => Some(Request::LogLevel { filter: filter.clone() }),
             Self::Events { .. } => Some(Request::Events),
             Self::Why { at, json: _ } => Some(Request::Why { on: at.place() }),
         }
@@ -262,6 +290,10 @@ pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
 }
 
 impl On {
+    pub fn place(&self) -> Place {
+        Place { address: self.address, virtual_server: self.note.virtual_server.clone() }
+    }
+
     fn request(&self, order: Order) -> Request {
         Request::Order { order, on: self.note.subject(self.address) }
     }

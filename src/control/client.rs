@@ -1,9 +1,11 @@
 //! The client's side: one request, one reply, blocking, with a deadline; and what follows some replies.
 
 mod follow;
+mod idle;
 mod watch;
 
 pub use follow::events;
+pub use idle::until_idle;
 pub use watch::{terminal, watch};
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};

@@ -43,6 +43,19 @@ pub enum Request {
     Why {
         on: Place,
     },
+    /// Run all checks of a real server at once, and wait for their results.
+    CheckNow {
+        on: Place,
+    },
+    /// The log filter in force; with a new one it is changed until the next reload.
+    LogLevel {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filter: Option<String>,
+    },
+    /// What still uses a real server, as [`Load`].
+    Load {
+        on: Place,
+    },
     /// How everything stands, and then whatever happens, as [`super::stream::Item`]s.
     Events,
     /// What a reload to these sources would do. Their shape is between the one that reads the
@@ -76,6 +89,26 @@ pub struct Place {
     /// The one virtual server meant; every one that has the address if unset.
     #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
     pub virtual_server: Option<String>,
+}
+
+/// What still uses a real server, summed over its entries in the kernel's table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// An operator's drain stands in every virtual server meant.
+    pub drained: bool,
+    /// All its entries have weight 0 in the kernel, as far as is known.
+    pub weightless: bool,
+    /// Counts the looks at the kernel: two answers with the same number know the same.
+    pub looks: u64,
+    /// Connections of services other than UDP.
+    pub active: u64,
+    pub inactive: u64,
+    /// Persistence templates, of any service.
+    pub persistent: u64,
+    /// Entries for UDP, which last until their time-out, whether their clients are there or not.
+    pub udp_flows: u64,
+    /// Packets that ever came for those.
+    pub udp_packets: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

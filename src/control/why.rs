@@ -30,6 +30,35 @@ pub fn reply(cases: &[Case], now: Time) -> Reply {
         .unwrap_or_else(|error| Reply::failed(format!("writing the answer as JSON: {error}")))
 }
 
+/// Are all checks that count up, by their last results?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    All,
+    NotAll,
+}
+
+/// For `lvsd check-now`: the last result of each check, which may be worse than its verdict.
+pub fn results(inquiries: &[Inquiry], now: Time) -> (String, Passed) {
+    let mut lines = Vec::new();
+    let mut passed = Passed::All;
+    for inquiry in inquiries {
+        let (address, pool) = (inquiry.status.address, clean(&inquiry.virtual_server.name));
+        let state = if inquiry.status.alive { "up" } else { "DOWN" };
+        lines.push(format!("{address} in {pool}: {state}"));
+        if inquiry.checks.is_empty() {
+            lines.push("  no checks".to_owned());
+        }
+        for check in &inquiry.checks {
+            let is_good = check.state.last.as_ref().is_some_and(|last| last.ok);
+            if !is_good && check.check.mode == Mode::Enforce {
+                passed = Passed::NotAll;
+            }
+            lines.push(check_text(check, now));
+        }
+    }
+    (lines.join("\n"), passed)
+}
+
 /// A server that is no longer configured, but was.
 pub fn farewell(address: RealServerId, history: &[Arc<Happening>], now: Time) -> String {
     let lines = history.iter().map(|h| format!("\n  {}  {}: {}", h.when(now), h.object(), h.text()));

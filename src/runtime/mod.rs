@@ -12,6 +12,7 @@
 //! ```
 
 mod announce;
+mod checking;
 mod clock;
 mod counters;
 mod failures;

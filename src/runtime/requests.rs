@@ -87,6 +87,11 @@ impl Supervisor {
                 };
                 let _ = reply.send(self.order(change, &on, &peer, now));
             }
+            Request::CheckNow { on } => self.begin_check(on, &peer, reply, now),
+            Request::LogLevel { filter } => {
+                let _ = reply.send(self.answer_log_level(filter, &peer));
+            }
+            Request::Load { on } => self.answer_load(&on, reply),
             Request::Why { on } => self.answer_why(&on, reply, now),
             Request::Plan { sources } => {
                 if let Err(reply) = self.planning.try_begin(sources, reply) {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
 use super::announce::Announcer;
+use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
 use super::front::{Clients, Front};
@@ -386,6 +387,8 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         },
         reloading: Reloading::new(scripts),
         planning: Planning::default(),
+        checking: Checking::default(),
+        log_filter: None,
         counters: Counters::new(&config, digest),
         inputs: Inputs {
             signals,

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::announce::Announcer;
+use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
 use super::failures::{self, Told};
@@ -60,6 +61,9 @@ pub(super) struct Supervisor {
     pub(super) health: Health,
     pub(super) reloading: Reloading,
     pub(super) planning: Planning,
+    pub(super) checking: Checking,
+    /// As set by an operator, until the next reload.
+    pub(super) log_filter: Option<String>,
     pub(super) counters: Counters,
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
@@ -162,7 +166,12 @@ impl Supervisor {
 
     async fn next_input(&mut self) -> Input {
         let now = clock::now();
-        let wake = [self.engine.poll_timeout(), self.recorder.poll_timeout(), Some(self.progress.next_tick)];
+        let wake = [
+            self.engine.poll_timeout(),
+            self.recorder.poll_timeout(),
+            self.checking.poll_timeout(),
+            Some(self.progress.next_tick),
+        ];
         let delay = wake.into_iter().flatten().min().map_or(TICK, |at| at.since(now));
         let mut outcomes = Vec::new();
         tokio::select! {
@@ -192,6 +201,7 @@ impl Supervisor {
                     self.probes.ended(ended.id);
                     self.counters.note_outcome(&self.engine, &ended);
                     self.engine.handle_outcome(ended.id, &ended.outcome, now);
+                    self.checking.note_ended(ended.id);
                 }
             }
             Input::Files(files) => {
@@ -256,6 +266,7 @@ impl Supervisor {
         self.pass_on(held, news);
         self.counters.note_asked(self.progress.asked, now);
         self.conclude_reload();
+        self.conclude_checks(now);
         self.tick(now);
     }
 

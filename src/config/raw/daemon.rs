@@ -168,7 +168,7 @@ fn listen(text: &str) -> Result<SocketAddr, Wrong> {
     })
 }
 
-fn log(text: &str) -> Result<String, Wrong> {
+pub(in crate::config) fn log(text: &str) -> Result<String, Wrong> {
     if text.parse::<tracing_subscriber::EnvFilter>().is_err() || text.is_empty() {
         return Err(Wrong::new(format!("{} is not a filter", quote(text))).remedy(
             "write a level, as in \"info\", or levels by module, as in \"info,lvsd::checks=debug\"",

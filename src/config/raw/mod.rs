@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 pub(super) use announce::Announce;
 pub(super) use check::{Check, CheckRef};
 pub(super) use common::CommonOptions;
-pub(super) use daemon::{Daemon, Sync};
+pub(super) use daemon::{Daemon, Sync, log as log_filter};
 pub(super) use forwarding::{ForwardingOptions, LbKind, TunnelKind, TunnelOptions};
 pub(super) use virtual_server::{Netmask, PoolOptions, RealServer, SorryServer, VirtualServer};
 
