@@ -12,6 +12,8 @@ mod import;
 #[cfg(test)]
 mod notify;
 #[cfg(test)]
+mod operate;
+#[cfg(test)]
 mod orders;
 #[cfg(test)]
 mod receivers;

@@ -31,7 +31,9 @@ fn on_terminal(
 /// Lines without control sequences.
 fn plain(text: &str) -> Vec<String> {
     let sequences = regex::Regex::new("\u{1b}\\[[0-9;?]*[A-Za-z]").expect("a pattern");
-    sequences.replace_all(text, "").lines().map(|line| line.trim_end().to_owned()).collect()
+    // Each picture, and what comes after the last, begins a line.
+    let text = text.replace("\u{1b}[H", "\n").replace(LEAVE, "\n");
+    sequences.replace_all(&text, "").lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 #[test]
