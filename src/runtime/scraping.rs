@@ -12,6 +12,7 @@ use super::readiness::Dependencies;
 use super::start::{Target, daemon_name};
 use super::supervisor::Supervisor;
 use crate::control::server::Refused;
+use crate::notify::Delivered;
 use crate::telemetry::http::Closed;
 use crate::telemetry::metrics::{Around, DaemonPicture, KernelPicture, Notified, Picture, Source};
 
@@ -146,7 +147,7 @@ fn deliveries(channel: &'static str, counters: Delivered) -> [(&'static str, &'s
     [
         (channel, "succeeded", delivered),
         (channel, "refused", refused),
-        (channel, "failed", failed),
+        (channel, "retried", failed),
         (channel, "dropped", dropped),
     ]
 }
