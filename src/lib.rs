@@ -4,6 +4,7 @@
 pub mod checks;
 pub mod config;
 pub mod control;
+pub mod doctor;
 pub mod engine;
 pub mod health;
 pub mod ipvs;

@@ -9,6 +9,7 @@ use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command};
 use lvsd::control::protocol::Request;
 use lvsd::control::{ExitCode, client, counted};
+use lvsd::doctor::{self, Facts, Level};
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
 
@@ -40,6 +41,7 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Run { dry_run: false } => runtime::run(config, Target::Kernel),
         Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
+        Command::Doctor { json } => doctor(config, *json),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
         Command::Status { .. }
         | Command::Reload
@@ -68,6 +70,29 @@ fn check(path: &Path, strict: bool) -> ExitCode {
     let pools = counted(pools.len(), "virtual server");
     print(&format!("{}: {pools}, {}\n", path.display(), counted(servers, "real server")));
     ExitCode::Done
+}
+
+/// What of this host keeps a file from working.
+fn doctor(path: &Path, json: bool) -> ExitCode {
+    let loaded = match Sources::read(path).and_then(|sources| config::load(&sources)) {
+        Ok(loaded) => loaded,
+        Err(mistakes) => {
+            diagnose(&mistakes);
+            return ExitCode::Configuration;
+        }
+    };
+    let facts = Facts::read(Path::new("/"), &loaded.config, doctor::interface_addresses());
+    let findings = doctor::examine(&loaded.config, &facts);
+    match json.then(|| doctor::render::json(&findings)) {
+        None => print(&doctor::render::text(&findings)),
+        Some(Ok(text)) => print(&text),
+        Some(Err(problem)) => {
+            complain(&format!("lvsd: cannot write what was found as JSON: {problem}\n"));
+            return ExitCode::Failed;
+        }
+    }
+    let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
+    if has_faults { ExitCode::Failed } else { ExitCode::Done }
 }
 
 /// The client reads the files: it may be another user than the daemon, with another directory.

@@ -14,10 +14,11 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("engine", &[]),
     ("config", &["engine"]),
     ("ipvs", &["engine"]),
+    ("doctor", &["engine"]),
     ("process", &[]),
     ("checks", &["engine", "process"]),
     ("health", &["engine"]),

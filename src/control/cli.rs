@@ -68,6 +68,12 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// What of this host keeps the configuration from working, and the commands that mend it
+    Doctor {
+        /// For programs
+        #[arg(long)]
+        json: bool,
+    },
     /// Keep a real server in the table at weight 0: old connections live on, new ones go elsewhere
     Drain(On),
     /// Treat a real server as if it had failed
@@ -143,7 +149,7 @@ impl Command {
     /// read (`plan`) or no daemon at all.
     pub fn request(&self) -> Option<Request> {
         match self {
-            Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } => None,
+            Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Doctor { .. } => None,
             Self::Reload => Some(Request::Reload),
             Self::Status { name, json: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain(on) => Some(on.request(Order::Drain)),

@@ -1,6 +1,7 @@
 //! The daemon as its users run it, judged on the kernel's table and on what clients see.
 
 mod crash;
+mod doctor;
 mod drift;
 mod failover;
 mod process;
