@@ -12,3 +12,6 @@ pub mod notify;
 pub mod process;
 pub mod runtime;
 pub mod telemetry;
+
+/// Of this version, for the manual pages.
+pub const RELEASED: &str = "2026-11-30";

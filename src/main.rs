@@ -6,9 +6,9 @@ use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
 
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{self, Cli, Command};
+use lvsd::control::cli::{self, Cli, Command, Page};
 use lvsd::control::protocol::Request;
-use lvsd::control::{ExitCode, client, counted};
+use lvsd::control::{self, ExitCode, client, counted};
 use lvsd::doctor::{self, Facts, Level};
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
@@ -43,8 +43,12 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
         Command::Doctor { json } => doctor(config, *json),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
+        Command::Man { page } => manual(*page),
+        Command::Completions { shell } => written::<String>(Ok(control::manual::completions(*shell))),
+        Command::Schema => written(serde_json::to_string_pretty(&config::schema::schema())),
         Command::Status { .. }
         | Command::Reload
+        | Command::OnStop { .. }
         | Command::Drain(_)
         | Command::Disable(_)
         | Command::Enable(_)
@@ -93,6 +97,27 @@ fn doctor(path: &Path, json: bool) -> ExitCode {
     }
     let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
     if has_faults { ExitCode::Failed } else { ExitCode::Done }
+}
+
+fn manual(page: Page) -> ExitCode {
+    match page {
+        Page::Lvsd => written(control::manual::page()),
+        Page::LvsdToml => written::<String>(Ok(config::manual::page())),
+    }
+}
+
+/// What is made from the program's own definitions.
+fn written<E: std::fmt::Display>(text: Result<String, E>) -> ExitCode {
+    match text {
+        Ok(text) => {
+            print(&format!("{}\n", text.trim_end()));
+            ExitCode::Done
+        }
+        Err(problem) => {
+            complain(&format!("lvsd: {problem}\n"));
+            ExitCode::Failed
+        }
+    }
 }
 
 /// The client reads the files: it may be another user than the daemon, with another directory.

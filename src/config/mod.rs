@@ -8,10 +8,13 @@ mod address;
 mod context;
 pub mod defaults;
 mod diagnostics;
+pub mod documented;
 mod duration;
 mod lower;
+pub mod manual;
 mod pem;
 mod raw;
+pub mod schema;
 mod sources;
 mod syntax;
 #[cfg(test)]

@@ -367,6 +367,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         inputs: Inputs { signals, outcomes: outcome, files, reports: reported, asks: asked },
         progress: Progress::new(),
         target,
+        next_stop: None,
         config,
     })
 }

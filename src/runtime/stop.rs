@@ -10,7 +10,8 @@ use super::failures;
 use super::kernel::{Report, Stop};
 use super::recorder::tell_of_record;
 use super::supervisor::Supervisor;
-use crate::control::ExitCode;
+use crate::control::protocol::NextStop;
+use crate::control::{ExitCode, Peer, Reply};
 use crate::engine::model::OnStop;
 
 /// For the kernel's table to be withdrawn. 10,000 destinations take well under a second.
@@ -24,16 +25,20 @@ impl Supervisor {
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
         self.probes.cancel_all();
-        for pool in self.engine.virtual_servers().iter().filter(|pool| pool.config().omega) {
-            self.announcer.announce_stop(pool);
+        // Told to keep, services do not end: the scripts of omega would take away what the next run needs.
+        if self.next_stop != Some(OnStop::Keep) {
+            for pool in self.engine.virtual_servers().iter().filter(|pool| pool.config().omega) {
+                self.announcer.announce_stop(pool);
+            }
         }
+        let on_stop = self.next_stop.unwrap_or(self.config.daemon.on_stop);
         let mut state = self.recorder.state(&self.engine, clock::now());
-        let stop = match self.config.daemon.on_stop {
+        let stop = match on_stop {
             OnStop::Keep => Stop::Keep,
             OnStop::Withdraw => Stop::Withdraw(self.recorder.timeouts_before_us()),
         };
         let withdrawn = self.withdraw(stop).await;
-        if self.config.daemon.on_stop == OnStop::Withdraw && withdrawn {
+        if on_stop == OnStop::Withdraw && withdrawn {
             state.owned.clear();
             state.original_timeouts = None;
         }
@@ -46,6 +51,20 @@ impl Supervisor {
         self.announcer.into_notifications().finish(FAREWELL).await;
         info!("stopped");
         ExitCode::Done
+    }
+
+    /// For this run only: the next one stops as its configuration says.
+    pub(super) fn set_next_stop(&mut self, what: NextStop, peer: &Peer) -> Reply {
+        let (next, text) = match what {
+            NextStop::Keep => (Some(OnStop::Keep), "the next stop leaves the table as it is"),
+            NextStop::Withdraw => {
+                (Some(OnStop::Withdraw), "the next stop takes all services out of the table")
+            }
+            NextStop::Auto => (None, "the next stop does what on_stop of the configuration says"),
+        };
+        info!("{text}, by order of {peer}");
+        self.next_stop = next;
+        Reply::done(text)
     }
 
     /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.

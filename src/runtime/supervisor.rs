@@ -26,7 +26,7 @@ use super::signals::{Signal, Signals};
 use super::start::Target;
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, Outcome};
+use crate::engine::model::{Config, Drift, OnStop, Outcome};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, ProbeId, Time};
@@ -57,6 +57,8 @@ pub(super) struct Supervisor {
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
     pub(super) target: Target,
+    /// Instead of `on_stop`; of this run only.
+    pub(super) next_stop: Option<OnStop>,
 }
 
 /// What readiness and liveness are told.

@@ -7,6 +7,7 @@ mod check;
 mod dry_run;
 #[cfg(test)]
 mod orders;
+mod pages;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

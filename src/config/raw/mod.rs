@@ -12,7 +12,7 @@ mod forwarding;
 mod grpc;
 mod headers;
 mod http;
-mod keys;
+pub(super) mod keys;
 mod ping;
 mod script;
 mod smtp;
