@@ -126,14 +126,7 @@ async fn check(address: SocketAddr, kind: CheckKind) -> Outcome {
 }
 
 async fn check_within(address: SocketAddr, kind: CheckKind, timeout: Duration) -> Outcome {
-    let target = Target {
-        address: address.ip(),
-        port: address.port(),
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: address.ip(), port: address.port(), source: None };
     let prepared = Preparer::new().prepare(&Arc::new(kind)).unwrap();
     run(&target, &prepared, timeout).await
 }

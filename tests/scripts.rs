@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use lvsd::checks::{Preparer, Scripts, run};
 use lvsd::engine::model::{
-    Argv, CheckKind, Fault, Outcome, Phase, Script, Target, TrackedFile, Verdict, WeightChange,
+    Argv, CheckKind, Fault, Outcome, Phase, Script, Source, Target, TrackedFile, Verdict, WeightChange,
 };
 
 const PATIENT: Duration = Duration::from_secs(30);
@@ -61,10 +61,11 @@ fn target() -> Target {
     Target {
         address: "198.51.100.11".parse().unwrap(),
         port: 80,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: Some("eth1".to_owned()),
-        fwmark: Some(7),
+        source: Some(Arc::new(Source {
+            interface: Some("eth1".to_owned()),
+            fwmark: Some(7),
+            ..Source::default()
+        })),
     }
 }
 

@@ -31,7 +31,7 @@ impl Datagram {
         let domain = Domain::for_address(socket::address(target));
         let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))
             .map_err(|error| Trouble::io(Phase::Socket, "open a socket", &error))?;
-        socket::dress(&socket, target, target.bind_port)?;
+        socket::dress(&socket, target, target.source().port)?;
         Self::connect(socket, socket::address(target))
     }
 

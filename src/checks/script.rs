@@ -14,7 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::fault::{Trouble, quoted};
-use crate::engine::model::{Argv, Family, Fault, Outcome, Phase, Script, Target, Verdict, WeightChange};
+use crate::engine::model::{
+    Argv, Family, Fault, Outcome, Phase, Script, Source, Target, Verdict, WeightChange,
+};
 use crate::process::helper::Fault as Blame;
 use crate::process::{Ended, Order, Running};
 
@@ -136,7 +138,8 @@ const fn fault(reason: String) -> Fault {
 
 /// Nothing of the daemon's own, and what is checked.
 fn environment(target: &Target, limit: Duration) -> Vec<(&'static str, String)> {
-    let Target { address, port, bind_ip, bind_port, bind_if, fwmark } = target;
+    let Target { address, port, source: _ } = target;
+    let Source { ip, port: bind_port, interface, fwmark } = target.source();
     let given = [
         ("PATH", Some(PATH.to_owned())),
         ("LC_ALL", Some("C".to_owned())),
@@ -144,9 +147,9 @@ fn environment(target: &Target, limit: Duration) -> Vec<(&'static str, String)> 
         ("LVSD_FAMILY", Some(Family::of(*address).to_string())),
         ("LVSD_PORT", (*port != 0).then(|| port.to_string())),
         ("LVSD_TIMEOUT", Some(limit.as_secs_f64().to_string())),
-        ("LVSD_BIND_IP", bind_ip.map(|ip| ip.to_string())),
+        ("LVSD_BIND_IP", ip.map(|ip| ip.to_string())),
         ("LVSD_BIND_PORT", bind_port.map(|port| port.to_string())),
-        ("LVSD_BIND_IF", bind_if.clone()),
+        ("LVSD_BIND_IF", interface.clone()),
         ("LVSD_FWMARK", fwmark.map(|mark| mark.to_string())),
     ];
     given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()

@@ -78,22 +78,23 @@ fn open(target: &Target, close: Close, nagle: Nagle) -> Result<Socket, Trouble> 
     if nagle == Nagle::Off {
         socket.set_tcp_nodelay(true).map_err(|error| failed("set TCP_NODELAY", error))?;
     }
-    dress(&socket, target, target.bind_port)?;
+    dress(&socket, target, target.source().port)?;
     Ok(socket)
 }
 
 /// Mark, device, source address and `port` of a socket that is not connected yet.
 pub(super) fn dress(socket: &Socket, target: &Target, port: Option<u16>) -> Result<(), Trouble> {
     let failed = |doing: &str, error: io::Error| Trouble::io(Phase::Socket, doing, &error);
-    if let Some(mark) = target.fwmark {
+    let source = target.source();
+    if let Some(mark) = source.fwmark {
         socket.set_mark(mark).map_err(|error| failed(&format!("set SO_MARK to {mark}"), error))?;
     }
-    if let Some(device) = &target.bind_if {
+    if let Some(device) = &source.interface {
         socket
             .bind_device(Some(device.as_bytes()))
             .map_err(|error| failed(&format!("bind to interface {device}"), error))?;
     }
-    if target.bind_ip.is_some() || port.is_some() {
+    if source.ip.is_some() || port.is_some() {
         bind(socket, target, port)?;
     }
     Ok(())
@@ -104,7 +105,7 @@ fn bind(socket: &Socket, target: &Target, port: Option<u16>) -> Result<(), Troub
         IpAddr::V4(_) => IpAddr::from([0_u8; 4]),
         IpAddr::V6(_) => IpAddr::from([0_u8; 16]),
     };
-    let source = SocketAddr::new(target.bind_ip.unwrap_or(any), port.unwrap_or(0));
+    let source = SocketAddr::new(target.source().ip.unwrap_or(any), port.unwrap_or(0));
     let bound = match port {
         Some(_) => socket.set_reuse_address(true),
         // Leaves the choice of the port to connect(2), which knows the peer: a port is then

@@ -35,6 +35,11 @@ pub struct CheckerState {
 }
 
 impl CheckerState {
+    pub(super) const fn without_last(&self) -> Self {
+        let Self { up, has_run, failures, successes, weight, last: _ } = *self;
+        Self { up, has_run, failures, successes, weight, last: None }
+    }
+
     /// A checker that has never run and is assumed to be `up`.
     pub(super) const fn assumed(up: bool) -> Self {
         Self { up, has_run: false, failures: 0, successes: 0, weight: WeightChange::None, last: None }

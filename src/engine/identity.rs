@@ -65,17 +65,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::model::{CheckKind, Expect, Target, Tcp};
+    use crate::engine::model::{CheckKind, Expect, Source, Target, Tcp};
 
     fn probe() -> Probe {
-        let target = Target {
-            address: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 11)),
-            port: 80,
-            bind_ip: None,
-            bind_port: None,
-            bind_if: None,
-            fwmark: None,
-        };
+        let target = Target { address: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 11)), port: 80, source: None };
         Probe { target, kind: Arc::new(CheckKind::Tcp(Tcp::default())) }
     }
 
@@ -87,14 +80,15 @@ mod tests {
             change(&mut probe);
             probe
         };
+        let from = |source: Source| with(&|p| p.target.source = Some(Arc::new(source.clone())));
         let variants = [
             probe(),
             with(&|p| p.target.address = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 12))),
             with(&|p| p.target.port = 81),
-            with(&|p| p.target.bind_ip = Some(IpAddr::V4(Ipv4Addr::LOCALHOST))),
-            with(&|p| p.target.bind_port = Some(80)),
-            with(&|p| p.target.bind_if = Some("eth0".to_owned())),
-            with(&|p| p.target.fwmark = Some(80)),
+            from(Source { ip: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), ..Source::default() }),
+            from(Source { port: Some(80), ..Source::default() }),
+            from(Source { interface: Some("eth0".to_owned()), ..Source::default() }),
+            from(Source { fwmark: Some(80), ..Source::default() }),
             with(&|p| p.kind = tcp(Tcp { send: Some(b"x".to_vec()), ..Tcp::default() })),
             with(&|p| p.kind = tcp(Tcp { expect: Some(Expect::Bytes(b"x".to_vec())), ..Tcp::default() })),
             with(&|p| {

@@ -7,6 +7,7 @@ use super::checker::CheckerState;
 use super::identity::Identity;
 use super::model::RealServerId;
 use super::past::{PastPool, PastServer, predecessors};
+use super::real_server::RealServer;
 use super::snapshot::{OperatorWeight, Override};
 use super::table::ServiceId;
 use super::time::Time;
@@ -31,10 +32,10 @@ pub struct RememberedVirtualServer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberedRealServer {
     pub id: RealServerId,
-    pub order: Option<Override>,
-    pub operator_weight: Option<OperatorWeight>,
-    /// Checks that have run.
-    pub checks: Vec<(Identity, CheckerState)>,
+    pub order: Option<Box<Override>>,
+    pub operator_weight: Option<Box<OperatorWeight>>,
+    /// Checks that have run; without their last results, which are for people to read.
+    pub checks: Box<[(Identity, CheckerState)]>,
 }
 
 impl Memory {
@@ -49,12 +50,7 @@ impl Memory {
                     id: server.id(),
                     order: server.order.clone(),
                     operator_weight: server.operator_weight.clone(),
-                    checks: server
-                        .checkers
-                        .iter()
-                        .filter(|c| c.state().has_run)
-                        .map(|c| (c.identity(), c.state().clone()))
-                        .collect(),
+                    checks: remembered_checks(server),
                 })
                 .collect(),
         });
@@ -86,4 +82,11 @@ impl Memory {
         }
         Some(PastPool { quorum_up: Some(first.quorum_up), since: None, servers })
     }
+}
+
+/// No larger than it must be: there are as many as there are checks.
+fn remembered_checks(server: &RealServer) -> Box<[(Identity, CheckerState)]> {
+    let ran = server.checkers.iter().filter(|checker| checker.state().has_run);
+    let checks: Vec<_> = ran.map(|checker| (checker.identity(), checker.state().without_last())).collect();
+    checks.into_boxed_slice()
 }

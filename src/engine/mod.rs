@@ -128,11 +128,11 @@ impl Engine {
         }
         self.now = now;
         let Some(entry) = self.schedule.entry(id) else { return };
-        let places = Arc::clone(&entry.places);
+        let places = entry.places.clone();
         let delay_before_retry = entry.check.timing.delay_before_retry;
         let mut retrying = false;
         for place in places.iter() {
-            retrying |= self.record(*place, outcome, now);
+            retrying |= self.record(place, outcome, now);
         }
         self.schedule.ended(id, retrying.then_some(delay_before_retry), now);
         self.settle_quorums();

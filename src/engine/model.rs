@@ -143,8 +143,8 @@ pub struct RealServer {
     pub inhibit_on_failure: bool,
     /// Down until its first success, for a server without checks of its own alpha.
     pub alpha: bool,
-    pub notify_up: Option<Argv>,
-    pub notify_down: Option<Argv>,
+    pub notify_up: Option<Arc<Argv>>,
+    pub notify_down: Option<Arc<Argv>>,
     /// Empty: always alive.
     pub checks: Vec<Arc<Check>>,
 }
@@ -285,7 +285,8 @@ pub enum TunnelChecksum {
 pub struct Check {
     /// What is asked of whom: the check's identity across a reload.
     pub probe: Probe,
-    pub timing: Timing,
+    /// Shared by all checks that agree in it.
+    pub timing: Arc<Timing>,
     /// Down until the first success.
     pub alpha: bool,
     pub mode: Mode,
@@ -307,9 +308,23 @@ pub struct Target {
     pub address: IpAddr,
     /// 0 for kinds that need no port, except a script that can be told one.
     pub port: u16,
-    pub bind_ip: Option<IpAddr>,
-    pub bind_port: Option<u16>,
-    pub bind_if: Option<String>,
+    /// Unset: as the kernel chooses.
+    pub source: Option<Arc<Source>>,
+}
+
+impl Target {
+    pub fn source(&self) -> &Source {
+        static CHOSEN_BY_KERNEL: Source = Source { ip: None, port: None, interface: None, fwmark: None };
+        self.source.as_deref().unwrap_or(&CHOSEN_BY_KERNEL)
+    }
+}
+
+/// Where the packets of a check come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    pub ip: Option<IpAddr>,
+    pub port: Option<u16>,
+    pub interface: Option<String>,
     /// SO_MARK of the check's own packets.
     pub fwmark: Option<u32>,
 }

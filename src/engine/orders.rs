@@ -169,11 +169,15 @@ impl Engine {
         let Some(server) = pool.real_servers.get_mut(server_at) else { return };
         let given = note.clone();
         match change {
-            OrderChange::Drain => server.order = Some(Override { order: Order::Drain, note: given }),
-            OrderChange::Disable => server.order = Some(Override { order: Order::Disable, note: given }),
+            OrderChange::Drain => {
+                server.order = Some(Box::new(Override { order: Order::Drain, note: given }))
+            }
+            OrderChange::Disable => {
+                server.order = Some(Box::new(Override { order: Order::Disable, note: given }))
+            }
             OrderChange::Enable => server.order = None,
             OrderChange::Weight(weight) => {
-                server.operator_weight = Some(OperatorWeight { weight, note: given });
+                server.operator_weight = Some(Box::new(OperatorWeight { weight, note: given }));
             }
             OrderChange::WeightAuto => server.operator_weight = None,
         }

@@ -37,8 +37,8 @@ pub(super) struct PastServer {
     pub(super) was_alive: Option<bool>,
     pub(super) since: Option<Time>,
     pub(super) told: bool,
-    pub(super) order: Option<Override>,
-    pub(super) operator_weight: Option<OperatorWeight>,
+    pub(super) order: Option<Box<Override>>,
+    pub(super) operator_weight: Option<Box<OperatorWeight>>,
     pub(super) checkers: BTreeMap<Identity, CheckerState>,
 }
 

@@ -2,7 +2,6 @@
 //! table, and checks that are to run now.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::model::{Outcome, Probe};
 use super::{Engine, Identity, Time};
@@ -30,8 +29,8 @@ impl Engine {
             let Some(outcome) = readings.get(&entry.identity()) else { continue };
             let pause = entry.check.timing.delay_before_retry;
             let mut retrying = false;
-            for place in Arc::clone(&entry.places).iter() {
-                retrying |= self.record(*place, outcome, now);
+            for place in entry.places.clone().iter() {
+                retrying |= self.record(place, outcome, now);
             }
             if retrying {
                 self.schedule.hasten(id, now + pause);

@@ -15,8 +15,9 @@ const MAX_WEIGHT: i128 = i32::MAX as i128;
 pub struct RealServer {
     pub(super) config: Arc<model::RealServer>,
     pub(super) checkers: Vec<Checker>,
-    pub(super) order: Option<Override>,
-    pub(super) operator_weight: Option<OperatorWeight>,
+    /// Boxed, like the next: few servers have one.
+    pub(super) order: Option<Box<Override>>,
+    pub(super) operator_weight: Option<Box<OperatorWeight>>,
     /// The alive state that was last told to anybody, by [`super::Event::RealServer`].
     pub(super) was_alive: bool,
     /// Has anybody been told its state since it was new?
@@ -117,8 +118,8 @@ impl RealServer {
             missing: false,
             active_connections: 0,
             inactive_connections: 0,
-            order: self.order.clone(),
-            operator_weight: self.operator_weight.clone(),
+            order: self.order.as_deref().cloned(),
+            operator_weight: self.operator_weight.as_deref().cloned(),
             checks: self.checkers.iter().map(Checker::status).collect(),
         }
     }

@@ -41,32 +41,86 @@ impl Key {
 
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    key: Key,
+    id: ProbeId,
+    identity: Identity,
     /// One of the checks that share this entry: they agree in all that matters for a run.
     pub(super) check: Arc<Check>,
-    pub(super) places: Arc<[Place]>,
+    pub(super) places: Places,
     phase: Time,
     next_run: Time,
-    /// When the run in flight must have ended.
-    running: Option<Time>,
-    /// Asked for once more while it was running.
-    again: bool,
+    run: Run,
+}
+
+/// Who shares an entry. Mostly nobody: that one needs no memory of its own.
+#[derive(Clone, Debug)]
+pub(super) enum Places {
+    One(Place),
+    Many(Arc<Vec<Place>>),
+}
+
+impl Places {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Place> {
+        let places = match self {
+            Self::One(place) => std::slice::from_ref(place),
+            Self::Many(places) => places.as_slice(),
+        };
+        places.iter().copied()
+    }
+
+    fn push(&mut self, place: Place) {
+        match self {
+            Self::One(first) => *self = Self::Many(Arc::new(vec![*first, place])),
+            Self::Many(places) => Arc::make_mut(places).push(place),
+        }
+    }
+}
+
+/// Until when the run in flight must have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    None,
+    Until(Time),
+    /// It is asked for once more.
+    UntilThenAgain(Time),
+}
+
+impl Run {
+    const fn end(self) -> Option<Time> {
+        match self {
+            Self::None => None,
+            Self::Until(end) | Self::UntilThenAgain(end) => Some(end),
+        }
+    }
 }
 
 impl Entry {
     pub(super) const fn identity(&self) -> Identity {
-        self.key.identity
+        self.identity
+    }
+
+    fn key(&self) -> Key {
+        Key::new(self.identity, &self.check.timing)
+    }
+
+    const fn is_running(&self) -> bool {
+        self.run.end().is_some()
     }
 
     /// Is its next run due?
     fn due(&self, now: Time) -> bool {
-        self.running.is_none() && self.next_run <= now
+        !self.is_running() && self.next_run <= now
+    }
+
+    /// Goes on with its times and its run, for the checks of `new`.
+    fn with_checks_of(self, new: Self) -> Self {
+        let Self { id, phase, next_run, run, .. } = self;
+        Self { id, phase, next_run, run, ..new }
     }
 
     /// The first time after `now` that is a whole number of periods away from the phase. The phase may
     /// lie ahead, and by more than a period where a reload has made the check faster.
     fn next_on_phase(&self, now: Time) -> Time {
-        let period = self.key.delay_loop.max(Duration::from_nanos(1)).as_nanos();
+        let period = self.check.timing.delay_loop.max(Duration::from_nanos(1)).as_nanos();
         let (phase, now) = (u128::from(self.phase.as_nanos()), u128::from(now.as_nanos()));
         let since_slot = (now % period + period - phase % period) % period;
         Time::from_nanos(u64::try_from(now + period - since_slot).unwrap_or(u64::MAX))
@@ -76,8 +130,8 @@ impl Entry {
 /// All probes with their due times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
-    entries: BTreeMap<ProbeId, Entry>,
-    keys: BTreeMap<Key, ProbeId>,
+    /// Ordered by id.
+    entries: Vec<Entry>,
     /// May hold times that an entry no longer has; those are skipped.
     queue: BinaryHeap<Reverse<(Time, ProbeId)>>,
     next_id: u64,
@@ -86,7 +140,16 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub(super) fn entry(&self, id: ProbeId) -> Option<&Entry> {
-        self.entries.get(&id)
+        self.entries.get(self.index(id)?)
+    }
+
+    fn entry_mut(&mut self, id: ProbeId) -> Option<&mut Entry> {
+        let index = self.index(id)?;
+        self.entries.get_mut(index)
+    }
+
+    fn index(&self, id: ProbeId) -> Option<usize> {
+        self.entries.binary_search_by_key(&id, |entry| entry.id).ok()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -94,7 +157,7 @@ impl Schedule {
     }
 
     pub(super) fn is_running(&self, id: ProbeId) -> bool {
-        self.entries.get(&id).is_some_and(|e| e.running.is_some())
+        self.entry(id).is_some_and(Entry::is_running)
     }
 
     /// When the next probe is due, as far as is known without touching the queue: spurious wake-ups
@@ -110,9 +173,9 @@ impl Schedule {
                 return None;
             }
             self.queue.pop();
-            match self.entries.get_mut(&id) {
+            match self.entry_mut(id) {
                 Some(entry) if entry.next_run == at && entry.due(now) => {
-                    entry.running = Some(now + entry.key.timeout);
+                    entry.run = Run::Until(now + entry.check.timing.timeout);
                     return Some(id);
                 }
                 Some(_) | None => {}
@@ -123,38 +186,37 @@ impl Schedule {
 
     /// A run has ended. `again_after`: try again that long after now, outside the phase.
     pub(super) fn ended(&mut self, id: ProbeId, again_after: Option<Duration>, now: Time) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.running = None;
-        let next = match (std::mem::take(&mut entry.again), again_after) {
-            (true, _) => now,
-            (false, Some(delay)) => now + delay,
-            (false, None) => entry.next_on_phase(now),
+        let Some(entry) = self.entry_mut(id) else { return };
+        let next = match (std::mem::replace(&mut entry.run, Run::None), again_after) {
+            (Run::UntilThenAgain(_), _) => now,
+            (Run::None | Run::Until(_), Some(delay)) => now + delay,
+            (Run::None | Run::Until(_), None) => entry.next_on_phase(now),
         };
         self.set_next_run(id, next);
     }
 
     pub(super) fn find(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<ProbeId> {
-        self.entries.iter().filter(|(_, entry)| wanted(entry)).map(|(id, _)| *id).collect()
+        self.entries.iter().filter(|entry| wanted(entry)).map(|entry| entry.id).collect()
     }
 
     /// Runs it now, or once more when the run in flight has ended.
     pub(super) fn wake(&mut self, id: ProbeId, now: Time) {
-        match self.entries.get_mut(&id) {
-            Some(entry) if entry.running.is_some() => entry.again = true,
-            Some(_) => self.set_next_run(id, now),
-            None => {}
+        let Some(entry) = self.entry_mut(id) else { return };
+        match entry.run.end() {
+            Some(end) => entry.run = Run::UntilThenAgain(end),
+            None => self.set_next_run(id, now),
         }
     }
 
     /// Not later than `at`, unless it is running.
     pub(super) fn hasten(&mut self, id: ProbeId, at: Time) {
-        if self.entries.get(&id).is_some_and(|entry| entry.running.is_none() && at < entry.next_run) {
+        if self.entry(id).is_some_and(|entry| !entry.is_running() && at < entry.next_run) {
             self.set_next_run(id, at);
         }
     }
 
     fn set_next_run(&mut self, id: ProbeId, at: Time) {
-        if let Some(entry) = self.entries.get_mut(&id) {
+        if let Some(entry) = self.entry_mut(id) {
             entry.next_run = at;
             self.queue.push(Reverse((at, id)));
         }
@@ -164,7 +226,7 @@ impl Schedule {
     /// have ended. Looks at every run.
     pub(super) fn lateness(&self, now: Time) -> Duration {
         let waiting = self.next_due().map(|due| now.since(due));
-        let running = self.entries.values().filter_map(|e| Some(now.since(e.running?)));
+        let running = self.entries.iter().filter_map(|e| Some(now.since(e.run.end()?)));
         running.chain(waiting).max().unwrap_or_default()
     }
 
@@ -176,67 +238,71 @@ impl Schedule {
         checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>,
         now: Time,
     ) -> Vec<ProbeId> {
-        let mut old = std::mem::take(&mut self.entries);
-        let old_keys = std::mem::take(&mut self.keys);
-        self.queue.clear();
-        let mut new: Vec<(Key, Arc<Check>, Vec<Place>)> = Vec::new();
-        let mut index: BTreeMap<Key, usize> = BTreeMap::new();
-        for (place, identity, check) in checks {
-            let key = Key::new(identity, &check.timing);
-            let at = *index.entry(key).or_insert_with(|| {
-                new.push((key, check, Vec::with_capacity(1)));
-                new.len() - 1
-            });
-            if let Some((_, _, places)) = new.get_mut(at) {
-                places.push(place);
-            }
-        }
+        let old = std::mem::take(&mut self.entries);
+        let mut old_keys: BTreeMap<Key, usize> =
+            old.iter().enumerate().map(|(at, entry)| (entry.key(), at)).collect();
+        let mut old: Vec<Option<Entry>> = old.into_iter().map(Some).collect();
         let mut changed = Vec::new();
-        for (key, check, places) in new {
-            let (places, again) = (places.into(), false);
-            let entry = Entry { key, check, places, phase: now, next_run: now, running: None, again };
-            match old_keys.get(&entry.key).and_then(|id| Some((*id, old.remove(id)?))) {
-                Some((id, kept)) => {
-                    let Entry { phase, next_run, running, again, .. } = kept;
-                    self.insert(id, Entry { phase, next_run, running, again, ..entry });
-                }
-                None => changed.push(entry),
+        for new in gather(checks, now) {
+            match old_keys.remove(&new.key()).and_then(|at| old.get_mut(at)?.take()) {
+                Some(kept) => self.entries.push(kept.with_checks_of(new)),
+                None => changed.push(new),
             }
         }
-        self.insert_changed(changed, &mut old, now);
-        old.into_iter().filter(|(_, e)| e.running.is_some()).map(|(id, _)| id).collect()
+        self.add_changed(changed, &mut old, now);
+        self.entries.sort_unstable_by_key(|entry| entry.id);
+        self.entries.shrink_to_fit();
+        let waiting = self.entries.iter().filter(|entry| !entry.is_running());
+        self.queue = waiting.map(|entry| Reverse((entry.next_run, entry.id))).collect();
+        old.into_iter().flatten().filter(Entry::is_running).map(|entry| entry.id).collect()
     }
 
-    /// Entries whose key is new: the same question with other timing, or a new question.
-    fn insert_changed(&mut self, changed: Vec<Entry>, old: &mut BTreeMap<ProbeId, Entry>, now: Time) {
-        let mut leftover: BTreeMap<Identity, ProbeId> =
-            old.iter().map(|(id, e)| (e.key.identity, *id)).collect();
-        for entry in changed {
-            let before = leftover.remove(&entry.key.identity).and_then(|id| Some((id, old.remove(&id)?)));
+    /// Entries whose key is new: the same question with other timing, or a new question. Takes the former
+    /// out of `old`.
+    fn add_changed(&mut self, changed: Vec<Entry>, old: &mut [Option<Entry>], now: Time) {
+        let mut leftover: BTreeMap<Identity, &mut Option<Entry>> =
+            old.iter_mut().filter_map(|slot| Some((slot.as_ref()?.identity, slot))).collect();
+        for mut entry in changed {
             let timing = &entry.check.timing;
-            if let Some((id, Entry { phase, next_run, running, again, .. })) = before {
-                let next_run = next_run.min(now + timing.delay_loop);
-                self.insert(id, Entry { phase, next_run, running, again, ..entry });
+            if let Some(before) = leftover.remove(&entry.identity).and_then(Option::take) {
+                let next_run = before.next_run.min(now + timing.delay_loop);
+                self.entries.push(Entry { next_run, ..before }.with_checks_of(entry));
             } else {
                 let share = self.spread.next();
-                let (warmup, period) = (timing.warmup, timing.delay_loop);
-                let id = ProbeId(self.next_id);
+                (entry.phase, entry.next_run) =
+                    (now + share.of(timing.delay_loop), now + share.of(timing.warmup));
+                entry.id = ProbeId(self.next_id);
                 self.next_id += 1;
-                self.insert(
-                    id,
-                    Entry { phase: now + share.of(period), next_run: now + share.of(warmup), ..entry },
-                );
+                self.entries.push(entry);
             }
         }
     }
+}
 
-    fn insert(&mut self, id: ProbeId, entry: Entry) {
-        self.keys.insert(entry.key, id);
-        if entry.running.is_none() {
-            self.queue.push(Reverse((entry.next_run, id)));
+/// One entry for all that may share a run, in the order of the first of them. Their ids and times are
+/// still to be given.
+fn gather(checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>, now: Time) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut index: BTreeMap<Key, usize> = BTreeMap::new();
+    for (place, identity, check) in checks {
+        let at = *index.entry(Key::new(identity, &check.timing)).or_insert(entries.len());
+        match entries.get_mut(at) {
+            Some(entry) => entry.places.push(place),
+            None => {
+                let (id, places) = (ProbeId(0), Places::One(place));
+                entries.push(Entry {
+                    id,
+                    identity,
+                    check,
+                    places,
+                    phase: now,
+                    next_run: now,
+                    run: Run::None,
+                });
+            }
         }
-        self.entries.insert(id, entry);
     }
+    entries
 }
 
 /// Shares of a period that stay evenly spread however many are taken: multiples of the golden

@@ -187,11 +187,11 @@ impl Announcer {
         reason: Option<String>,
     ) {
         let (kind, script) = if alive {
-            (EventKind::RealServerUp, &server.notify_up)
+            (EventKind::RealServerUp, server.notify_up.as_deref())
         } else {
-            (EventKind::RealServerDown, &server.notify_down)
+            (EventKind::RealServerDown, server.notify_down.as_deref())
         };
-        self.notify(kind, script.as_ref(), &pool.name, Some(server.id), reason);
+        self.notify(kind, script, &pool.name, Some(server.id), reason);
     }
 
     fn notify_quorum(&self, pool: &model::VirtualServer, up: bool) {

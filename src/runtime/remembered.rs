@@ -135,7 +135,7 @@ fn render_server(server: &RememberedRealServer) -> Server {
     };
     Server {
         address: server.id.to_string(),
-        order: server.order.as_ref().map(order),
+        order: server.order.as_deref().map(order),
         weight: server.operator_weight.as_ref().map(|w| (w.weight, render_note(&w.note))),
         checks: server.checks.iter().map(|(identity, state)| render_check(*identity, state)).collect(),
     }
@@ -234,11 +234,13 @@ fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> 
         },
         note: note(given),
     };
-    let checks: Result<Vec<_>, String> = server.checks.into_iter().map(check).collect();
+    let checks: Result<Box<[_]>, String> = server.checks.into_iter().map(check).collect();
     Ok(RememberedRealServer {
         id: real_server_id(&server.address)?,
-        order: server.order.map(order),
-        operator_weight: server.weight.map(|(weight, given)| OperatorWeight { weight, note: note(given) }),
+        order: server.order.map(|given| Box::new(order(given))),
+        operator_weight: server
+            .weight
+            .map(|(weight, given)| Box::new(OperatorWeight { weight, note: note(given) })),
         checks: checks?,
     })
 }

@@ -139,14 +139,7 @@ async fn a_reply_that_trickles_runs_into_the_deadline() {
     let kind = CheckKind::Http(get("/slow", matches("page\n$"), None));
     let prepared = Preparer::new().prepare(&Arc::new(kind)).unwrap();
     let address = nginx.server.address;
-    let target = Target {
-        address: address.ip(),
-        port: address.port(),
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: address.ip(), port: address.port(), source: None };
     let outcome = run(&target, &prepared, Duration::from_millis(500)).await;
     let words = words(&outcome);
     assert!(words.starts_with("down: body: timed out after 500ms; read "), "{words}");

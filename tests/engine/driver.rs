@@ -251,7 +251,7 @@ impl Pair {
         match command {
             Command::Start { id, check } => {
                 let end = self.now + check.timing.timeout;
-                let run = Run { probe: check.probe.clone(), timing: check.timing, end };
+                let run = Run { probe: check.probe.clone(), timing: *check.timing, end };
                 let twice = self.running.values().any(|r| r.is(&run.probe, &run.timing));
                 assert!(!twice, "{:?} runs twice at once", run.probe);
                 let last = self.last_start.iter_mut().find(|(p, t, _)| run.is(p, t));
@@ -341,7 +341,7 @@ fn wanted(config: &Config) -> Vec<(Probe, Timing)> {
     let mut wanted: Vec<(Probe, Timing)> = Vec::new();
     for check in config.virtual_servers.iter().flat_map(|v| &v.real_servers).flat_map(|s| &s.checks) {
         if !wanted.iter().any(|(p, t)| *p == check.probe && same_run(t, &check.timing)) {
-            wanted.push((check.probe.clone(), check.timing));
+            wanted.push((check.probe.clone(), *check.timing));
         }
     }
     wanted

@@ -253,27 +253,20 @@ impl VirtualServer {
         let address = check.connect_ip.as_ref().map_or(address, |name| names::read(name).0);
         Check {
             probe: Probe {
-                target: Target {
-                    address,
-                    port: check.connect_port.unwrap_or(port),
-                    bind_ip: None,
-                    bind_port: None,
-                    bind_if: None,
-                    fwmark: None,
-                },
+                target: Target { address, port: check.connect_port.unwrap_or(port), source: None },
                 kind: Arc::new(CheckKind::Tcp(Tcp {
                     send: check.tcp.send.as_ref().map(|s| s.clone().into_bytes()),
                     ..Tcp::default()
                 })),
             },
-            timing: Timing {
+            timing: Arc::new(Timing {
                 delay_loop: seconds(check.delay_loop, self.delay_loop, 1000),
                 timeout: seconds(check.timeout, self.timeout, 500),
                 retry: check.retry.or(self.retry).unwrap_or(0),
                 delay_before_retry: seconds(check.delay_before_retry, self.delay_before_retry, 200),
                 rise: check.rise.or(self.rise).unwrap_or(1),
                 warmup: seconds(check.warmup, self.warmup, 0),
-            },
+            }),
             alpha: check.alpha.unwrap_or(alpha),
             mode: match check.mode.as_deref() {
                 None | Some("enforce") => Mode::Enforce,

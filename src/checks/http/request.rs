@@ -196,14 +196,7 @@ mod tests {
 
     #[test]
     fn hosts_of_targets_and_virtual_hosts() {
-        let target = |address: &str, port| Target {
-            address: address.parse().unwrap(),
-            port,
-            bind_ip: None,
-            bind_port: None,
-            bind_if: None,
-            fwmark: None,
-        };
+        let target = |address: &str, port| Target { address: address.parse().unwrap(), port, source: None };
         let cases = [
             ("198.51.100.11", 80, Scheme::Http, "198.51.100.11"),
             ("198.51.100.11", 443, Scheme::Http, "198.51.100.11:443"),

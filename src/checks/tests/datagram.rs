@@ -84,11 +84,11 @@ async fn without_a_wanted_reply() {
 async fn a_source_address_and_a_device() {
     let echo = serve_udp(|bytes| vec![bytes.to_vec()]).await;
     let any = || CheckKind::Udp(Udp { require_reply: true, ..Udp::default() });
-    let bound = Target { bind_ip: Some("127.0.0.9".parse().unwrap()), ..target(echo) };
+    let bound = from(echo, Source { ip: Some("127.0.0.9".parse().unwrap()), ..Source::default() });
     assert_up(&check(&bound, any(), PATIENT).await, "reply of 0 bytes, as wanted");
     let ours = [any(), CheckKind::Dns(soa()), CheckKind::Udp(Udp::default())];
     for kind in ours {
-        let bound = Target { bind_if: Some("nosuchif0".to_owned()), ..target(echo) };
+        let bound = from(echo, Source { interface: Some("nosuchif0".to_owned()), ..Source::default() });
         let outcome = check(&bound, kind, PATIENT).await;
         let Verdict::LocalError(fault) = &outcome.verdict else { panic!("{outcome:?}") };
         assert_eq!(fault.phase, Phase::Socket, "{fault}");

@@ -20,7 +20,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{Preparer, run};
 use crate::engine::model::{
-    CheckKind, Fault, Http, HttpVersion, Outcome, Phase, StatusSet, Target, Tcp, Url, Verdict, WeightChange,
+    CheckKind, Fault, Http, HttpVersion, Outcome, Phase, Source, StatusSet, Target, Tcp, Url, Verdict,
+    WeightChange,
 };
 
 /// For checks that are to end by themselves.
@@ -76,14 +77,11 @@ async fn serve_reply(reply: impl Into<Vec<u8>>) -> SocketAddr {
 }
 
 fn target(address: SocketAddr) -> Target {
-    Target {
-        address: address.ip(),
-        port: address.port(),
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    }
+    Target { address: address.ip(), port: address.port(), source: None }
+}
+
+fn from(address: SocketAddr, source: Source) -> Target {
+    Target { source: Some(Arc::new(source)), ..target(address) }
 }
 
 fn get(path: &str) -> Http {

@@ -39,10 +39,8 @@ async fn the_source_is_the_one_configured() {
     // Closed by the server only after the peer has been read: a check resets at once.
     let (address, mut peers) = peers().await;
     let hold = Tcp { expect: Some(crate::engine::model::Expect::Bytes(b"never".to_vec())), ..Tcp::default() };
-    let from = |bind_ip: Option<&str>, bind_port| Target {
-        bind_ip: bind_ip.map(|it| it.parse().unwrap()),
-        bind_port,
-        ..target(address)
+    let from = |ip: Option<&str>, port| {
+        from(address, Source { ip: ip.map(|it| it.parse().unwrap()), port, ..Source::default() })
     };
     let held = async |target: Target| check(&target, CheckKind::Tcp(hold.clone()), PATIENT).await;
 
@@ -62,17 +60,18 @@ async fn the_source_is_the_one_configured() {
 #[tokio::test]
 async fn an_address_that_is_not_ours_is_our_fault() {
     let address = serve(|_| async {}).await;
-    let bound = Target { bind_ip: Some("192.0.2.77".parse().unwrap()), ..target(address) };
+    let source = Source { ip: Some("192.0.2.77".parse().unwrap()), ..Source::default() };
+    let bound = from(address, source.clone());
     let fault = Fault {
         phase: Phase::Socket,
         reason: "bind to 192.0.2.77: cannot assign requested address (EADDRNOTAVAIL)".to_owned(),
     };
     assert_eq!(local_error(&connect(&bound).await), &fault);
 
-    let bound = Target { bind_port: Some(9), ..bound };
+    let bound = from(address, Source { port: Some(9), ..source });
     assert!(local_error(&connect(&bound).await).reason.starts_with("bind to 192.0.2.77:9: "));
 
-    let other_family = Target { bind_ip: Some("::1".parse().unwrap()), ..target(address) };
+    let other_family = from(address, Source { ip: Some("::1".parse().unwrap()), ..Source::default() });
     assert_eq!(local_error(&connect(&other_family).await).phase, Phase::Socket);
 }
 
@@ -81,8 +80,8 @@ async fn a_port_in_use_is_our_fault() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let address = serve(|_| async {}).await;
-    let bound =
-        Target { bind_ip: Some("127.0.0.1".parse().unwrap()), bind_port: Some(port), ..target(address) };
+    let source = Source { ip: Some("127.0.0.1".parse().unwrap()), port: Some(port), ..Source::default() };
+    let bound = from(address, source);
     let reason = format!("bind to 127.0.0.1:{port}: address already in use (EADDRINUSE)");
     assert_eq!(local_error(&connect(&bound).await).reason, reason);
 }
@@ -90,17 +89,17 @@ async fn a_port_in_use_is_our_fault() {
 #[tokio::test]
 async fn an_interface_that_is_not_there_is_our_fault() {
     let address = serve(|_| async {}).await;
-    let bound = Target { bind_if: Some("nosuchif0".to_owned()), ..target(address) };
+    let bound = from(address, Source { interface: Some("nosuchif0".to_owned()), ..Source::default() });
     let reason = "bind to interface nosuchif0: no such device (ENODEV)";
     assert_eq!(local_error(&connect(&bound).await).reason, reason);
-    let bound = Target { bind_if: Some("lo".to_owned()), ..target(address) };
+    let bound = from(address, Source { interface: Some("lo".to_owned()), ..Source::default() });
     assert_up(&connect(&bound).await, "connected");
 }
 
 #[tokio::test]
 async fn a_mark_is_set_or_not_allowed() {
     let address = serve(|_| async {}).await;
-    let marked = Target { fwmark: Some(7), ..target(address) };
+    let marked = from(address, Source { fwmark: Some(7), ..Source::default() });
     let outcome = connect(&marked).await;
     // CAP_NET_ADMIN is bit 12 of the effective capabilities.
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

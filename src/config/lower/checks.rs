@@ -11,7 +11,7 @@ use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{self, CommonOptions};
 use crate::engine::model::{
-    Check, CheckKind, Family, Mode, OnLocalError, Probe, RealServerId, Target, Timing,
+    Check, CheckKind, Family, Mode, OnLocalError, Probe, RealServerId, Source, Target, Timing,
 };
 
 /// Whom the check is for, and what stands around it.
@@ -55,22 +55,37 @@ fn lower(
     let port = port(cx, server, &common, &kind)?;
     let address = common.connect_ip.clone().sound()?.unwrap_or(server.id.value.address);
     judge_source(cx, server, &common, address);
-    let target = Target {
-        address,
-        port,
-        bind_ip: common.bind_ip.clone().sound()?,
-        bind_port: common.bind_port.clone().sound()?,
-        bind_if: common.bind_if.clone().sound()?,
+    let source = Source {
+        ip: common.bind_ip.clone().sound()?,
+        port: common.bind_port.clone().sound()?,
+        interface: common.bind_if.clone().sound()?,
         // 0 is what a socket has anyway.
         fwmark: raw.fwmark.clone().sound()?.filter(|mark| *mark != 0),
     };
+    let target = Target {
+        address,
+        port,
+        source: Some(source).filter(|source| *source != Source::default()).map(Arc::new),
+    };
     Some(Arc::new(Check {
         probe: Probe { target, kind },
-        timing: timing(&common),
+        timing: shared_timing(all, &common),
         alpha: common.alpha.value_or(false),
         mode: common.mode.value_or(Mode::Enforce),
         on_local_error: common.on_local_error.value_or(OnLocalError::Ignore),
     }))
+}
+
+fn shared_timing(all: &mut Lowering<'_>, common: &CommonOptions) -> Arc<Timing> {
+    let timing = timing(common);
+    match all.timings.get(&timing) {
+        Some(known) => Arc::clone(known),
+        None => {
+            let new = Arc::new(timing);
+            all.timings.insert(Arc::clone(&new));
+            new
+        }
+    }
 }
 
 fn timing(common: &CommonOptions) -> Timing {

@@ -19,7 +19,7 @@ use super::context::{At, Context, Field};
 use super::diagnostics::{Finding, Place};
 use super::raw::{Check, CheckRef, Defaults, Root};
 use super::text::{closest, quote};
-use crate::engine::model::{CheckKind, Config};
+use crate::engine::model::{CheckKind, Config, Timing};
 use crate::engine::table::ServiceId;
 
 /// The configuration that the files mean. If anything was reported as an error, it must not be used.
@@ -56,6 +56,8 @@ struct Lowering<'r> {
     sync: Option<Place>,
     /// Kinds with an inherited virtual host, by the address of the kind without one.
     with_host: HashMap<(usize, String), Arc<CheckKind>>,
+    /// Kept once each: there are as many checks as servers, and few timings.
+    timings: HashSet<Arc<Timing>>,
 }
 
 impl<'r> Lowering<'r> {
@@ -65,6 +67,7 @@ impl<'r> Lowering<'r> {
             checks: &root.checks,
             used_checks: HashSet::new(),
             services: HashMap::new(),
+            timings: HashSet::new(),
             destinations: 0,
             overlaps: HashSet::new(),
             sync: root.daemon.sync.get().map(|sync| sync.value.place),

@@ -57,6 +57,9 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         &servers,
         &Scheduling { scheduler: scheduler.as_ref(), flags: &flags, persistence: persistence.as_ref() },
     );
+    // Not collected in place, which would keep the room of what was lowered.
+    let mut real_servers = Vec::with_capacity(servers.len());
+    real_servers.extend(servers.into_iter().map(|lowered| Arc::new(lowered.server)));
     let server = VirtualServer {
         name: String::new(),
         scheduler_flags: flags,
@@ -68,7 +71,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         sorry_server,
         quorum_up: raw.quorum_up.value(),
         quorum_down: raw.quorum_down.value(),
-        real_servers: servers.into_iter().map(|lowered| Arc::new(lowered.server)).collect(),
+        real_servers,
         services: services.ids,
         // Broken only if something was reported, and then nobody sees this.
         scheduler: scheduler.unwrap_or_else(default_scheduler),

@@ -62,8 +62,8 @@ pub(super) fn lower(
             lower_threshold,
             inhibit_on_failure: inhibit.value_or(false),
             alpha,
-            notify_up: raw.notify_up.value(),
-            notify_down: raw.notify_down.value(),
+            notify_up: raw.notify_up.value().map(Arc::new),
+            notify_down: raw.notify_down.value().map(Arc::new),
             checks,
         },
     })

@@ -52,7 +52,8 @@ fn timing_without_a_word() {
     let timing = check(&format!(
         "[[virtual_server]]\naddress = \"192.0.2.10:80\"\ncheck = {{ tcp = {{}} }}\n{SERVER}"
     ))
-    .timing;
+    .timing
+    .clone();
     assert_eq!(timing.delay_loop, Duration::from_secs(6));
     assert_eq!(timing.timeout, Duration::from_secs(5));
     assert_eq!((timing.retry, timing.rise), (1, 1));

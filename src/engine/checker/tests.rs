@@ -15,16 +15,15 @@ fn checker(retry: u32, rise: u32, alpha: bool, state: CheckerState) -> Checker {
         rise,
         warmup: Duration::ZERO,
     };
-    let target = Target {
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 80,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 80, source: None };
     let probe = Probe { target, kind: Arc::new(CheckKind::Tcp(Tcp::default())) };
-    let config = Check { probe, timing, alpha, mode: Mode::Enforce, on_local_error: OnLocalError::Ignore };
+    let config = Check {
+        probe,
+        timing: Arc::new(timing),
+        alpha,
+        mode: Mode::Enforce,
+        on_local_error: OnLocalError::Ignore,
+    };
     Checker::new(Arc::new(config), state)
 }
 

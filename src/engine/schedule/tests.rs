@@ -10,14 +10,7 @@ use crate::engine::model::{CheckKind, Mode, OnLocalError, Probe, Target, Tcp};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn check(number: u16, delay_loop: Duration, warmup: Duration) -> (Place, Identity, Arc<Check>) {
-    let target = Target {
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: number,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: IpAddr::V4(Ipv4Addr::LOCALHOST), port: number, source: None };
     let timing = Timing {
         delay_loop,
         timeout: SECOND,
@@ -28,8 +21,13 @@ fn check(number: u16, delay_loop: Duration, warmup: Duration) -> (Place, Identit
     };
     let probe = Probe { target, kind: Arc::new(CheckKind::Tcp(Tcp::default())) };
     let identity = Identity::of(&probe);
-    let check =
-        Check { probe, timing, alpha: false, mode: Mode::Enforce, on_local_error: OnLocalError::Ignore };
+    let check = Check {
+        probe,
+        timing: Arc::new(timing),
+        alpha: false,
+        mode: Mode::Enforce,
+        on_local_error: OnLocalError::Ignore,
+    };
     ((0, u32::from(number), 0), identity, Arc::new(check))
 }
 
@@ -39,8 +37,8 @@ fn at(nanos: u64) -> Time {
 
 fn entry(phase: Time, period: Duration) -> Entry {
     let (place, identity, check) = check(1, period, Duration::ZERO);
-    let key = Key::new(identity, &check.timing);
-    Entry { key, check, places: [place].into(), phase, next_run: phase, running: None, again: false }
+    let places = Places::One(place);
+    Entry { id: ProbeId(0), identity, check, places, phase, next_run: phase, run: Run::None }
 }
 
 #[test]
@@ -96,8 +94,8 @@ fn first_runs_and_phases_are_spread_evenly() {
             // No gap between multiples of the golden ratio is twice the mean.
             assert!(gaps.max().unwrap_or(0) <= 2 * fair, "{count} in {whole:?}");
         };
-        evenness(schedule.entries.values().map(|e| e.next_run.as_nanos()).collect(), SECOND);
-        evenness(schedule.entries.values().map(|e| e.phase.as_nanos()).collect(), 10 * SECOND);
+        evenness(schedule.entries.iter().map(|e| e.next_run.as_nanos()).collect(), SECOND);
+        evenness(schedule.entries.iter().map(|e| e.phase.as_nanos()).collect(), 10 * SECOND);
     }
 }
 
@@ -164,7 +162,7 @@ fn equal_questions_are_one_probe_and_other_speeds_are_not() {
         [(place, identity, one), same, ((8, 8, 8), identity, slower), ((9, 9, 9), identity, other_warmup)];
     schedule.replace(checks.into_iter(), Time::ZERO);
     assert_eq!(schedule.len(), 2);
-    let places = |id| schedule.entry(ProbeId(id)).unwrap().places.to_vec();
+    let places = |id| schedule.entry(ProbeId(id)).unwrap().places.iter().collect::<Vec<_>>();
     assert_eq!(places(0), [place, (7, 7, 7), (9, 9, 9)]);
     assert_eq!(places(1), [(8, 8, 8)]);
 }

@@ -40,14 +40,7 @@ fn server() -> Server {
 }
 
 fn check() -> Arc<Check> {
-    let target = Target {
-        address: [198, 51, 100, 11].into(),
-        port: 80,
-        bind_ip: None,
-        bind_port: None,
-        bind_if: None,
-        fwmark: None,
-    };
+    let target = Target { address: [198, 51, 100, 11].into(), port: 80, source: None };
     let second = Duration::from_secs(1);
     let timing = Timing {
         delay_loop: second,
@@ -59,7 +52,7 @@ fn check() -> Arc<Check> {
     };
     Arc::new(Check {
         probe: Probe { target, kind: Arc::new(CheckKind::Tcp(Tcp::default())) },
-        timing,
+        timing: Arc::new(timing),
         alpha: false,
         mode: Mode::Enforce,
         on_local_error: OnLocalError::Ignore,
@@ -284,7 +277,8 @@ impl Scene {
 
     fn pool(&self) -> Arc<model::VirtualServer> {
         let mut server = (*testing::real_server(SERVER)).clone();
-        (server.notify_up, server.notify_down) = (self.script("server-up"), self.script("server-down"));
+        server.notify_up = self.script("server-up").map(Arc::new);
+        server.notify_down = self.script("server-down").map(Arc::new);
         let mut pool = (*testing::pool("web", "192.0.2.10:80", &[])).clone();
         (pool.quorum_up, pool.quorum_down) = (self.script("quorum-up"), self.script("quorum-down"));
         pool.real_servers.push(Arc::new(server));
@@ -341,8 +335,10 @@ fn the_stop_tells_those_that_are_up() {
     let down = "198.51.100.12:80";
     let mut pool = (*scene.pool()).clone();
     let second = (*testing::real_server(down)).clone();
-    pool.real_servers
-        .push(Arc::new(model::RealServer { notify_down: scene.script("second-down"), ..second }));
+    pool.real_servers.push(Arc::new(model::RealServer {
+        notify_down: scene.script("second-down").map(Arc::new),
+        ..second
+    }));
     let config = Config { virtual_servers: vec![Arc::new(pool)], ..testing::config(vec![]) };
     let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), &Readings::new(), NOW);
     let selector = Selector { address: [198, 51, 100, 12].into(), port: None, virtual_server: None };

@@ -39,12 +39,12 @@ fn example() -> State {
     let servers = vec![
         RememberedRealServer {
             id: real_server_id("198.51.100.11:80").unwrap(),
-            order: Some(Override {
+            order: Some(Box::new(Override {
                 order: Order::Drain,
                 note: note("alice", Some("disk \"full\""), Some(1_060_000_000_000)),
-            }),
-            operator_weight: Some(OperatorWeight { weight: 7, note: note("uid 1000", None, None) }),
-            checks: vec![
+            })),
+            operator_weight: Some(Box::new(OperatorWeight { weight: 7, note: note("uid 1000", None, None) })),
+            checks: Box::new([
                 (Identity::parse("00ff").unwrap(), checked.clone()),
                 (
                     Identity::parse("1").unwrap(),
@@ -60,13 +60,13 @@ fn example() -> State {
                     Identity::parse("2").unwrap(),
                     CheckerState { weight: WeightChange::Absolute(9), ..checked },
                 ),
-            ],
+            ]),
         },
         RememberedRealServer {
             id: real_server_id("2001:db8::11").unwrap(),
-            order: Some(Override { order: Order::Disable, note: note("bob", None, None) }),
+            order: Some(Box::new(Override { order: Order::Disable, note: note("bob", None, None) })),
             operator_weight: None,
-            checks: vec![],
+            checks: Box::default(),
         },
     ];
     let mark = ServiceId::Mark { family: Family::Ipv6, mark: Mark::new(5).unwrap() };
@@ -287,9 +287,9 @@ prop_compose! {
     ) -> RememberedRealServer {
         RememberedRealServer {
             id: RealServerId { address, port },
-            order: order.map(|(order, note)| Override { order, note }),
-            operator_weight: weight.map(|(weight, note)| OperatorWeight { weight, note }),
-            checks,
+            order: order.map(|(order, note)| Box::new(Override { order, note })),
+            operator_weight: weight.map(|(weight, note)| Box::new(OperatorWeight { weight, note })),
+            checks: checks.into(),
         }
     }
 }
