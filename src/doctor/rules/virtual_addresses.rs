@@ -107,7 +107,7 @@ fn checks_from_it(case: &Case<'_>, pool: &VirtualServer) -> Option<Finding> {
     let mut sources = direct.flat_map(|server| &server.checks).filter_map(|check| {
         let target = &check.probe.target;
         let talks = check.probe.kind.needs_port() || check.probe.kind.name() == "ping";
-        let source = target.bind_ip.or_else(|| source_of(case, target.address)).filter(|_| talks)?;
+        let source = target.source().ip.or_else(|| source_of(case, target.address)).filter(|_| talks)?;
         virtual_addresses.contains(&source).then_some((source, target.address))
     });
     let (source, target) = sources.next()?;
