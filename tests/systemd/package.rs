@@ -117,6 +117,8 @@ fn a_package_is_installed_upgraded_under_load_and_removed() {
     clean();
     let folder = TempDir::new().expect("a folder");
     let [old, new] = ["1.0-1", "1.1-1"].map(|version| build(version, folder.path()));
+    // For ipvsadm, before lvsd's unit loads it.
+    output(Command::new("modprobe").arg("ip_vs"));
     let network = Network::around_this_machine();
     let backends = SERVERS.map(|address| Backend::start(&network.servers, address));
     let _purged = Purged;
