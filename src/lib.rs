@@ -1,6 +1,7 @@
 //! lvsd: health checks for the real servers behind Linux Virtual Server, and the kernel's
 //! IPVS table kept right. ARCHITECTURE.md has the map.
 
+pub mod addresses;
 pub mod checks;
 pub mod config;
 pub mod control;

@@ -309,7 +309,7 @@ fn a_script_ends_with_the_daemon() {
     use std::os::unix::process::ExitStatusExt;
     let helper = |parent: u32, program: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lvsd"));
-        command.args(["exec-helper", &parent.to_string(), ""]).args(program);
+        command.args(["exec-helper", &parent.to_string(), "drop", ""]).args(program);
         command
     };
     // The kernel takes the end of the thread that started a process for the end of its parent.

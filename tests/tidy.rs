@@ -14,8 +14,9 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("engine", &[]),
+    ("addresses", &[]),
     ("config", &["engine"]),
     ("ipvs", &["engine"]),
     ("doctor", &["engine"]),
@@ -27,7 +28,18 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("telemetry", &["engine"]),
     (
         "runtime",
-        &["engine", "process", "config", "ipvs", "checks", "health", "notify", "control", "telemetry"],
+        &[
+            "engine",
+            "addresses",
+            "process",
+            "config",
+            "ipvs",
+            "checks",
+            "health",
+            "notify",
+            "control",
+            "telemetry",
+        ],
     ),
 ];
 /// Parts of a module that others may name; without an entry, all of it.

@@ -17,8 +17,8 @@ use super::fault::{Trouble, quoted};
 use crate::engine::model::{
     Argv, Family, Fault, Outcome, Phase, Script, Source, Target, Verdict, WeightChange,
 };
-use crate::process::helper::Fault as Blame;
-use crate::process::{Ended, Order, Running};
+use crate::process::helper::{self, Capabilities, Fault as Blame};
+use crate::process::{Ended, Leftovers, Order, Running};
 
 /// Scripts at once, whatever is configured: each is a process of unknown size.
 const PLACES: usize = 64;
@@ -39,7 +39,7 @@ pub struct Scripts {
 
 impl Default for Scripts {
     fn default() -> Self {
-        Self::new(PathBuf::from("/proc/self/exe"))
+        Self::new(helper::path())
     }
 }
 
@@ -58,7 +58,7 @@ impl Scripts {
         let immortal = Arc::clone(&self.immortal);
         immortal.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
         tokio::spawn(async move {
-            let _how_it_ended = running.wait().await;
+            let _how_it_ended = running.wait(Leftovers::Kill).await;
             immortal.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             drop(place);
         });
@@ -108,20 +108,21 @@ async fn run(
     let order = Order {
         helper: plan.scripts.helper.clone(),
         user: plan.script.user.clone(),
+        capabilities: Capabilities::Drop,
         program: plan.script.argv.program.clone(),
         arguments: plan.script.argv.arguments.clone(),
         environment: environment(target, limit),
     };
     let mut running = Running::start(&order).map_err(|e| Trouble::Local(fault(e.to_string())))?;
-    match timeout(limit, running.wait()).await {
+    match timeout(limit, running.wait(Leftovers::Kill)).await {
         Ok(Ok(ended)) => return judge(&ended, &plan.script),
         Ok(Err(problem)) => return Err(Trouble::Local(fault(format!("waiting for the script: {problem}")))),
         Err(_elapsed) => {}
     }
     running.signal(Signal::SIGTERM);
-    if timeout(GRACE, running.wait()).await.is_err() {
+    if timeout(GRACE, running.wait(Leftovers::Kill)).await.is_err() {
         running.signal(Signal::SIGKILL);
-        if timeout(REAP, running.wait()).await.is_err() {
+        if timeout(REAP, running.wait(Leftovers::Kill)).await.is_err() {
             let id = running.id().unwrap_or_default();
             plan.scripts.leave(running, key, place);
             let reason = format!("timed out after {limit:?}, and process {id} cannot be killed");

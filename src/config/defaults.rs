@@ -9,6 +9,7 @@ pub const CONTROL_SOCKET: &str = "/run/lvsd/control.sock";
 pub const STATE_FILE: &str = "/var/lib/lvsd/state.json";
 pub const LOG: &str = "info";
 pub const DRIFT_INTERVAL: Duration = Duration::from_secs(10);
+pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub const SCHEDULER: &str = "wlc";
 pub const WEIGHT: u32 = 1;

@@ -28,8 +28,11 @@ pub fn schema() -> Value {
 }
 
 /// Tables that others refer to.
-const DEFINED: [(&str, Scope); 23] = [
+const DEFINED: [(&str, Scope); 26] = [
     ("daemon", Scope::Daemon),
+    ("notify", Scope::Notify),
+    ("announce", Scope::Announce),
+    ("active_when", Scope::ActiveWhen),
     ("timeouts", Scope::Timeouts),
     ("sync", Scope::Sync),
     ("defaults", Scope::Defaults),
@@ -78,6 +81,7 @@ const fn titles(scope: Scope) -> &'static [&'static str] {
     match scope {
         Scope::Root => &[""],
         Scope::Daemon => &["[daemon]"],
+        Scope::Notify => &["[daemon.notify]"],
         Scope::Timeouts => &["[daemon.timeouts]"],
         Scope::Sync => &["[daemon.sync]"],
         Scope::Defaults | Scope::VirtualServer => &["[[virtual_server]]", "[defaults]"],
@@ -86,6 +90,8 @@ const fn titles(scope: Scope) -> &'static [&'static str] {
         Scope::Http | Scope::Url => &["[check.web.http]"],
         Scope::SorryServer
         | Scope::Tunnel
+        | Scope::Announce
+        | Scope::ActiveWhen
         | Scope::Tcp
         | Scope::Expect
         | Scope::Smtp

@@ -2,6 +2,7 @@
 //!
 //! The JSON's keys are a contract, in this order: keys may be added, never removed.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -9,8 +10,8 @@ use serde::{Serialize, Serializer};
 use super::protocol::{Reply, VERSION};
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{
-    CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, SorryServerStatus,
-    VirtualServerStatus,
+    AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
+    SorryServerStatus, VirtualServerStatus,
 };
 use crate::engine::time::Time;
 
@@ -62,6 +63,27 @@ struct VirtualServer<'a> {
     sorry_server: Option<SorryServer>,
     real_servers: Vec<RealServer<'a>>,
     missing: Vec<Missing<'a>>,
+    announce: Vec<Announcement<'a>>,
+    /// At least one service is in force: always, where there is no `active_when`.
+    active: bool,
+    inactive: Vec<Inactive<'a>>,
+}
+
+/// An address that stands on an interface while a service of it has quorum.
+#[derive(Debug, Serialize)]
+struct Announcement<'a> {
+    address: IpAddr,
+    interface: &'a str,
+    announced: bool,
+    wanted: bool,
+    problem: Option<&'a str>,
+}
+
+/// A service that `active_when` keeps out of the table.
+#[derive(Debug, Serialize)]
+struct Inactive<'a> {
+    service: String,
+    reason: &'a str,
 }
 
 /// A service that is not in the kernel as it should be.
@@ -188,7 +210,22 @@ impl<'a> VirtualServer<'a> {
                 .iter()
                 .map(|(service, why)| Missing { service: service.to_string(), refusal: why.as_deref() })
                 .collect(),
+            announce: vs.announcements.iter().map(Announcement::new).collect(),
+            active: vs.inactive.len() < vs.services.len(),
+            inactive: vs
+                .inactive
+                .iter()
+                .map(|(service, reason)| Inactive { service: service.to_string(), reason })
+                .collect(),
         }
+    }
+}
+
+impl<'a> Announcement<'a> {
+    fn new(status: &'a AnnouncementStatus) -> Self {
+        let AnnouncementStatus { address, interface, announced, wanted, problem } = status;
+        let (address, announced, wanted) = (*address, *announced, *wanted);
+        Self { address, interface, announced, wanted, problem: problem.as_deref() }
     }
 }
 

@@ -31,18 +31,22 @@ pub struct CheckerState {
     pub successes: u32,
     /// What the last success said of its server's weight.
     pub weight: WeightChange,
+    /// When it was heard of last; zero if never. Of identical checks the newest verdict counts.
+    pub heard: Time,
+    /// For people to read.
     pub last: Option<LastResult>,
 }
 
 impl CheckerState {
     pub(super) const fn without_last(&self) -> Self {
-        let Self { up, has_run, failures, successes, weight, last: _ } = *self;
-        Self { up, has_run, failures, successes, weight, last: None }
+        let Self { up, has_run, failures, successes, weight, heard, last: _ } = *self;
+        Self { up, has_run, failures, successes, weight, heard, last: None }
     }
 
     /// A checker that has never run and is assumed to be `up`.
     pub(super) const fn assumed(up: bool) -> Self {
-        Self { up, has_run: false, failures: 0, successes: 0, weight: WeightChange::None, last: None }
+        let (failures, successes, weight) = (0, 0, WeightChange::None);
+        Self { up, has_run: false, failures, successes, weight, heard: Time::ZERO, last: None }
     }
 }
 
@@ -96,6 +100,7 @@ impl Checker {
             Verdict::Success { detail, .. } => (true, detail.clone()),
             Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string()),
         };
+        self.state.heard = now;
         self.state.last = Some(LastResult { ok, detail, latency: outcome.latency, at: now });
     }
 

@@ -12,9 +12,13 @@ use super::virtual_server::VirtualServer;
 /// A sorry server takes all the traffic there is, so its weight only has to be above 0.
 const SORRY_WEIGHT: u32 = 1;
 
-/// What the kernel should hold for `service`, one of the pool's services.
-pub(super) fn service(pool: &VirtualServer, service: &ServiceId) -> Service {
-    Service { attributes: attributes(&pool.config, service), destinations: destinations(pool, service) }
+/// What the kernel should hold for `service`, one of the pool's services; nothing while it is not active.
+pub(super) fn service(pool: &VirtualServer, service: &ServiceId) -> Option<Service> {
+    let entry = || Service {
+        attributes: attributes(&pool.config, service),
+        destinations: destinations(pool, service),
+    };
+    (!pool.inactive.contains_key(service)).then(entry)
 }
 
 fn attributes(config: &model::VirtualServer, service: &ServiceId) -> ServiceAttributes {

@@ -6,6 +6,7 @@ use super::checker::Transition;
 use super::model::{self, Check, Fault};
 use super::schedule::ProbeId;
 use super::snapshot::OrderNote;
+use super::table::ServiceId;
 use super::virtual_server::QuorumEvent;
 
 /// Something to do, in order.
@@ -50,6 +51,12 @@ pub enum Event {
         of: Server,
         check: Arc<Check>,
         fault: Fault,
+    },
+    /// Services came into the table or left it, for what each of them is told with it.
+    Gate {
+        virtual_server: Arc<model::VirtualServer>,
+        active: bool,
+        services: Vec<(ServiceId, String)>,
     },
     /// An operator's order was given.
     Order {

@@ -8,9 +8,12 @@
 //! then sleep until [`Engine::poll_timeout`] or the next input. The same inputs give the same
 //! outputs, byte for byte.
 
+pub mod announcements;
+mod changes;
 mod checker;
 mod desired;
 mod event;
+mod gate;
 mod identity;
 pub mod memory;
 pub mod model;
@@ -31,6 +34,7 @@ use std::time::Duration;
 
 pub use checker::{Checker, CheckerState, Judgement, Transition};
 pub use event::{Cause, Command, Event, News, OrderChange, Server};
+pub use gate::{Holder, Presence, Standing};
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use readings::Readings;
@@ -52,8 +56,11 @@ use table::{Service, ServiceId, Table};
 pub struct Engine {
     pools: Vec<VirtualServer>,
     schedule: Schedule,
-    /// The table as last handed out.
-    table: BTreeMap<ServiceId, Arc<Service>>,
+    /// The table as last handed out; `None` for services that are not active.
+    table: BTreeMap<ServiceId, Option<Arc<Service>>>,
+    presence: Presence,
+    /// Of every service that is gated, as last told.
+    standings: BTreeMap<ServiceId, Standing>,
     /// Pools whose part of the table may have changed since.
     dirty: BTreeSet<usize>,
     /// A reload replaced the pools: services may have gone.
@@ -77,7 +84,7 @@ impl Engine {
     pub fn start(config: &Config, memory: &Memory, observed: &Table, readings: &Readings, now: Time) -> Self {
         let mut engine = Self { now, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
-        engine.pools = build_pools(config, &past, &Plan::new(&[], config), now);
+        engine.pools = build_pools(config, &past, &Plan::new(&[], config, &Presence::default()), now);
         engine.find_order_end();
         engine.expire_orders(now);
         engine.replace_schedule(now);
@@ -87,19 +94,21 @@ impl Engine {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
         }
+        engine.presence = readings.presence.clone();
+        engine.settle_standings();
         engine
     }
 
     /// What [`Engine::handle_reload`] would do with this configuration.
-    pub fn plan_reload(&self, config: &Config) -> Plan {
-        Plan::new(&self.pools, config)
+    pub fn plan_reload(&self, config: &Config, presence: &Presence) -> Plan {
+        Plan::new(&self.pools, config, presence)
     }
 
     /// Switches to a new configuration. What exists before and after keeps its verdicts, counters,
     /// due times, runs in flight, quorum and orders. `readings`: what was read just now.
     pub fn handle_reload(&mut self, config: &Config, readings: &Readings, now: Time) -> Plan {
         self.now = now;
-        let plan = self.plan_reload(config);
+        let plan = self.plan_reload(config, &readings.presence);
         let past = Past::of_running(&self.pools);
         self.pools = build_pools(config, &past, &plan, now);
         self.find_order_end();
@@ -118,6 +127,8 @@ impl Engine {
             }
             self.update_quorum(index);
         }
+        self.presence = readings.presence.clone();
+        self.settle_standings();
         plan
     }
 
@@ -162,37 +173,7 @@ impl Engine {
         self.events.pop_front()
     }
 
-    /// The services whose wanted entry is not what it was at the last call; `None` for those that are
-    /// wanted no more. The first call returns them all.
-    pub fn take_table_changes(&mut self) -> Vec<(ServiceId, Option<Arc<Service>>)> {
-        let mut changes = Vec::new();
-        for pool in std::mem::take(&mut self.dirty).into_iter().filter_map(|index| self.pools.get(index)) {
-            for id in &pool.config.services {
-                let wanted = desired::service(pool, id);
-                if self.table.get(id).is_none_or(|old| **old != wanted) {
-                    let wanted = Arc::new(wanted);
-                    self.table.insert(*id, Arc::clone(&wanted));
-                    changes.push((*id, Some(wanted)));
-                }
-            }
-        }
-        if std::mem::take(&mut self.all_dirty) {
-            let wanted: BTreeSet<ServiceId> = self.services().collect();
-            let gone: Vec<ServiceId> = self.table.keys().filter(|id| !wanted.contains(id)).copied().collect();
-            for id in gone {
-                self.table.remove(&id);
-                changes.push((id, None));
-            }
-        }
-        changes
-    }
-
-    /// The whole table as last handed out by [`Engine::take_table_changes`].
-    pub fn table(&self) -> Table {
-        Table { services: self.table.clone() }
-    }
-
-    /// Every configured service.
+    /// Every configured service, active or not.
     pub fn services(&self) -> impl Iterator<Item = ServiceId> + '_ {
         self.pools.iter().flat_map(|pool| pool.config.services.iter().copied())
     }

@@ -12,6 +12,10 @@ use std::time::Duration;
 
 use super::table::ServiceId;
 
+mod notify;
+
+pub use notify::Notify;
+
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -37,6 +41,7 @@ pub struct Daemon {
     pub log: String,
     pub timeouts: Timeouts,
     pub sync: Option<Sync>,
+    pub notify: Notify,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,14 +101,48 @@ pub struct VirtualServer {
     pub scheduler_flags: Vec<SchedulerFlag>,
     pub one_packet: bool,
     pub persistence: Option<Persistence>,
+    /// Unset: always in the table.
+    pub active_when: Option<ActiveWhen>,
     pub quorum: u32,
     pub hysteresis: u32,
     pub omega: bool,
     pub sorry_server: Option<SorryServer>,
     pub quorum_up: Option<Argv>,
     pub quorum_down: Option<Argv>,
+    /// Its addresses are put on an interface while they have quorum.
+    pub announce: Option<Announce>,
     /// In file order; no two with the same identity.
     pub real_servers: Vec<Arc<RealServer>>,
+}
+
+/// Where the virtual addresses stand, so that a routing daemon tells its neighbours of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announce {
+    /// 1 to 15 bytes, the name of an interface that is the operator's.
+    pub interface: Arc<str>,
+}
+
+/// What must be there for services to be in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActiveWhen {
+    Address(AddressGate),
+    /// Exists.
+    File(PathBuf),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressGate {
+    pub whose: Whose,
+    /// The only one that counts; unset: all but loopback ones.
+    pub interface: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Each service's own; the pool has no service by mark.
+    Own,
+    /// At least one: any of them is enough for the whole pool.
+    AnyOf(Vec<IpAddr>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

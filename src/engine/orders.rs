@@ -67,6 +67,7 @@ impl Engine {
             | Event::Weight { .. }
             | Event::Failure { .. }
             | Event::LocalError { .. }
+            | Event::Gate { .. }
             | Event::Order { .. }
             | Event::OrderEnded { .. } => None,
         });

@@ -111,8 +111,7 @@ impl Past {
     fn collect_verdicts(&mut self) {
         let states = self.pools.iter().flat_map(|p| p.servers.values()).flat_map(|s| &s.checkers);
         for (identity, state) in states.filter(|(_, state)| state.has_run) {
-            let latest =
-                |s: &CheckerState| (s.last.as_ref().map(|last| last.at), s.up, s.failures, s.successes);
+            let latest = |s: &CheckerState| (s.heard, s.up, s.failures, s.successes);
             match self.verdicts.entry(*identity) {
                 Entry::Vacant(entry) => drop(entry.insert(state.clone())),
                 Entry::Occupied(mut entry) if latest(entry.get()) < latest(state) => {

@@ -4,11 +4,24 @@
 use std::collections::BTreeMap;
 
 use super::model::{Outcome, Probe};
-use super::{Engine, Identity, Time};
+use super::{Engine, Identity, Presence, Time};
 
-/// What checks found before a configuration took over. They count before its first table is made, so
-/// that a start or a reload never serves at weights that a file has long since changed.
-pub type Readings = BTreeMap<Identity, Outcome>;
+/// What was found before a configuration took over. It counts before its first table is made, so that a
+/// start or a reload never serves at weights that a file has long since changed, nor in a role that
+/// the host has not.
+#[derive(Clone, Debug, Default)]
+pub struct Readings {
+    /// What checks found.
+    pub outcomes: BTreeMap<Identity, Outcome>,
+    /// What gates ask for.
+    pub presence: Presence,
+}
+
+impl Readings {
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
 
 impl Engine {
     /// Runs the checks that `wanted` picks at once, outside their phase; one that is running now runs
@@ -21,6 +34,7 @@ impl Engine {
 
     /// Counts each reading for every checker that asks the same. The quorums are left to the caller.
     pub(super) fn take_readings(&mut self, readings: &Readings, now: Time) {
+        let readings = &readings.outcomes;
         if readings.is_empty() {
             return;
         }

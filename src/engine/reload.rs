@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::gate::{Presence, Standing};
 use super::model::{self, Config, RealServerId};
 use super::past::predecessors;
 use super::table::ServiceId;
@@ -80,7 +81,7 @@ impl fmt::Display for Action {
 
 impl Plan {
     /// Compares the running pools with a new configuration. Linear but for the maps' logarithms.
-    pub(super) fn new(old: &[VirtualServer], new: &Config) -> Self {
+    pub(super) fn new(old: &[VirtualServer], new: &Config, presence: &Presence) -> Self {
         let mut plan = Self::default();
         let old_pools: BTreeMap<ServiceId, usize> = (0..)
             .zip(old)
@@ -95,7 +96,7 @@ impl Plan {
         for (index, pool) in new.virtual_servers.iter().enumerate() {
             let among = predecessors(&pool.services, |service| old_pools.get(service).copied());
             let before: Vec<&VirtualServer> = among.iter().filter_map(|i| old.get(*i)).collect();
-            plan.compare_services(pool, &before, &old_pools);
+            plan.compare_services(pool, &before, &old_pools, presence);
             plan.compare_pool(index, pool, &before);
             continued.extend(among);
         }
@@ -125,9 +126,16 @@ impl Plan {
         pool: &model::VirtualServer,
         before: &[&VirtualServer],
         old_pools: &BTreeMap<ServiceId, usize>,
+        presence: &Presence,
     ) {
+        let standing = |service: &ServiceId| match presence.standing(pool, service) {
+            Standing::Ungated => String::new(),
+            Standing::Active(reason) => format!(", active: {reason}"),
+            Standing::Inactive(reason) => format!(", not active: {reason}"),
+        };
         for service in pool.services.iter().filter(|s| !old_pools.contains_key(s)) {
-            self.act(ActionKind::AddVirtualServer, service.to_string(), None, "new in the file");
+            let reason = format!("new in the file{}", standing(service));
+            self.act(ActionKind::AddVirtualServer, service.to_string(), None, reason);
         }
         for old in before {
             let reasons = service_changes(&old.config, pool);
@@ -135,7 +143,10 @@ impl Plan {
                 continue;
             }
             for service in old.config.services.iter().filter(|s| pool.services.contains(s)) {
-                self.act(ActionKind::EditVirtualServer, service.to_string(), None, reasons.join(", "));
+                let told = old.config.active_when != pool.active_when
+                    || !presence.standing(pool, service).is_active();
+                let reason = reasons.join(", ") + &if told { standing(service) } else { String::new() };
+                self.act(ActionKind::EditVirtualServer, service.to_string(), None, reason);
             }
         }
     }
@@ -211,12 +222,14 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
         scheduler_flags,
         one_packet,
         persistence,
+        active_when,
         quorum,
         hysteresis,
         omega,
         sorry_server: _,
         quorum_up,
         quorum_down,
+        announce,
         real_servers: _,
     } = new;
     let mut reasons = Reasons::default();
@@ -225,11 +238,15 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
     reasons.named("scheduler flags", old.scheduler_flags == *scheduler_flags);
     reasons.shown("one_packet", &old.one_packet, one_packet);
     reasons.named("persistence", old.persistence == *persistence);
+    let shown =
+        |gate: &Option<model::ActiveWhen>| gate.as_ref().map_or("always".to_owned(), ToString::to_string);
+    reasons.shown("active_when", &shown(&old.active_when), &shown(active_when));
     reasons.shown("quorum", &old.quorum, quorum);
     reasons.shown("hysteresis", &old.hysteresis, hysteresis);
     reasons.shown("omega", &old.omega, omega);
     reasons.named("quorum_up", old.quorum_up == *quorum_up);
     reasons.named("quorum_down", old.quorum_down == *quorum_down);
+    reasons.named("announce", old.announce == *announce);
     reasons.0
 }
 

@@ -1,5 +1,6 @@
 //! A picture of the engine's state for people and programs to read. Plain values, no references.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::model::{Mode, RealServerId};
@@ -34,12 +35,28 @@ pub struct VirtualServerStatus {
     pub name: String,
     pub services: Vec<ServiceId>,
     pub scheduler: String,
+    /// Services that are kept out of the table, and why.
+    pub inactive: Vec<(ServiceId, String)>,
     pub quorum: QuorumStatus,
     pub sorry_server: Option<SorryServerStatus>,
     pub real_servers: Vec<RealServerStatus>,
     /// Services that are not in the kernel as they should be, with its last refusal; empty until the runtime
     /// fills it in.
     pub missing: Vec<(ServiceId, Option<String>)>,
+    /// Its addresses that the configuration announces; empty until the runtime fills it in.
+    pub announcements: Vec<AnnouncementStatus>,
+}
+
+/// An address that should stand on an interface while it has quorum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnouncementStatus {
+    pub address: IpAddr,
+    pub interface: String,
+    pub announced: bool,
+    /// It should be: a service of it has quorum.
+    pub wanted: bool,
+    /// Why it is not announced.
+    pub problem: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! One pool of real servers: quorum by weight with hysteresis, and the sorry server.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::model::{self, RealServerId};
 use super::real_server::RealServer;
 use super::snapshot::{QuorumStatus, SorryServerStatus, VirtualServerStatus};
+use super::table::ServiceId;
 use super::time::Time;
 
 #[derive(Clone, Debug)]
@@ -15,6 +17,9 @@ pub struct VirtualServer {
     pub(super) quorum_up: bool,
     /// When that changed last, or when it was first heard of.
     pub(super) since: Time,
+    /// Services that their gate keeps out of the table, and why. Brought up to date by
+    /// [`super::Engine::settle_standings`] alone.
+    pub(super) inactive: BTreeMap<ServiceId, String>,
     /// Sum of the [`RealServer::counted`], kept up to date so that the failure of half a pool does
     /// not sum the pool once for each server.
     live_weight: u64,
@@ -53,8 +58,9 @@ impl VirtualServer {
         quorum_up: bool,
     ) -> Self {
         let reachable_weight = reachable_weight(&config);
-        let since = Time::ZERO;
-        let mut new = Self { config, real_servers, quorum_up, since, live_weight: 0, reachable_weight };
+        let (since, inactive) = (Time::ZERO, BTreeMap::new());
+        let mut new =
+            Self { config, real_servers, quorum_up, since, inactive, live_weight: 0, reachable_weight };
         for index in 0..new.real_servers.len() {
             new.count(index);
         }
@@ -67,6 +73,11 @@ impl VirtualServer {
 
     pub fn real_servers(&self) -> &[RealServer] {
         &self.real_servers
+    }
+
+    /// Services that their gate keeps out of the table.
+    pub fn inactive_count(&self) -> usize {
+        self.inactive.len()
     }
 
     pub const fn is_quorum_up(&self) -> bool {
@@ -139,6 +150,7 @@ impl VirtualServer {
             name: self.config.name.clone(),
             services: self.config.services.clone(),
             scheduler: self.config.scheduler.to_string(),
+            inactive: self.inactive.iter().map(|(id, reason)| (*id, reason.clone())).collect(),
             quorum: QuorumStatus {
                 up: self.quorum_up,
                 weight: self.live_weight,
@@ -153,6 +165,7 @@ impl VirtualServer {
             }),
             real_servers: self.real_servers.iter().map(|s| s.status(self.config.services.iter())).collect(),
             missing: Vec::new(),
+            announcements: Vec::new(),
         }
     }
 }

@@ -10,24 +10,37 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
+use tracing::Level;
 
-use super::event::Notification;
-use super::script::{self, Ended, How, Script};
+use super::event::Event;
+use super::script::{self, Ended, How};
+use crate::engine::model::Argv;
+use crate::process::helper::Fault;
+
+/// One program to run because of one event. Those of one object run one after the other, in the order
+/// of their dispatch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    pub argv: Argv,
+    /// Runs as this user; unset: as the daemon.
+    pub user: Option<String>,
+    /// Of the run, before TERM.
+    pub limit: Duration,
+    pub event: Arc<Event>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Notifications that wait for one object. The oldest gives way: the last one tells the state
     /// that holds.
     pub pending: usize,
-    /// Scripts that run at the same time.
+    /// Scripts that run at the same time, beside those of the daemon's own start and stop.
     pub processes: usize,
-    /// Of one run, before TERM.
-    pub time: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { pending: 64, processes: 32, time: Duration::from_secs(30) }
+        Self { pending: 64, processes: 32 }
     }
 }
 
@@ -68,6 +81,8 @@ const MAX_COMPLAINTS: usize = 1024;
 
 #[derive(Debug)]
 struct Shared {
+    /// An lvsd, for starting scripts.
+    helper: PathBuf,
     limits: Limits,
     processes: Arc<Semaphore>,
     /// A mutex and no inbox: a thousand servers can fail in one turn of the supervisor, and the
@@ -85,7 +100,6 @@ struct Shared {
 struct State {
     objects: BTreeMap<String, Queue>,
     readers: VecDeque<AbortHandle>,
-    sequence: u64,
     counters: Counters,
     /// Why a program could not be started, as last said.
     complaints: BTreeMap<PathBuf, String>,
@@ -95,15 +109,16 @@ struct State {
 /// Present while a worker runs for the object.
 #[derive(Debug, Default)]
 struct Queue {
-    pending: VecDeque<(u64, Notification)>,
+    pending: VecDeque<Notification>,
     /// Dropped since it was last said.
     dropped: u64,
 }
 
 impl Dispatcher {
-    /// Scripts run on `runtime`, which needs time and I/O enabled.
-    pub fn new(runtime: Handle, limits: Limits) -> Self {
+    /// Scripts run on `runtime`, which needs time and I/O enabled, by `helper`, which is an lvsd.
+    pub fn new(runtime: Handle, helper: PathBuf, limits: Limits) -> Self {
         let shared = Shared {
+            helper,
             limits,
             processes: Arc::new(Semaphore::new(limits.processes.max(1))),
             state: Mutex::default(),
@@ -120,10 +135,9 @@ impl Dispatcher {
             state.counters.dropped += 1;
             return;
         }
-        state.sequence += 1;
-        let numbered = (state.sequence, notification);
-        if let Some(queue) = state.objects.get_mut(&numbered.1.object) {
-            queue.pending.push_back(numbered);
+        let object = notification.event.object();
+        if let Some(queue) = state.objects.get_mut(&object) {
+            queue.pending.push_back(notification);
             if queue.pending.len() > self.shared.limits.pending.max(1) {
                 queue.pending.pop_front();
                 queue.dropped += 1;
@@ -131,8 +145,7 @@ impl Dispatcher {
             }
             return;
         }
-        let object = numbered.1.object.clone();
-        state.objects.insert(object.clone(), Queue { pending: [numbered].into(), dropped: 0 });
+        state.objects.insert(object.clone(), Queue { pending: [notification].into(), dropped: 0 });
         drop(state);
         let worker = Worker { shared: Arc::clone(&self.shared), object, retired: false };
         let mut workers = self.shared.workers();
@@ -202,17 +215,15 @@ struct Worker {
 impl Worker {
     async fn work(mut self) {
         while self.has_more() {
-            let processes = Arc::clone(&self.shared.processes);
-            let Ok(place) = processes.acquire_owned().await else { return };
-            // Taken only now: while it waited for a place newer ones may have come.
-            let Some((sequence, notification)) = self.pop() else { continue };
-            let script = Script {
-                program: notification.argv.program.clone(),
-                arguments: notification.argv.arguments.clone(),
-                environment: notification.event.environment(sequence),
+            // What is about the daemon itself waits for no server's slow script: its stop would be over.
+            let _place = match self.object.as_str() {
+                "" => None,
+                _ => self.shared.processes.acquire().await.ok(),
             };
-            let ended = script::run(script, self.shared.limits.time, place).await;
-            self.account(&notification, sequence, ended);
+            // Taken only now: while it waited for a place newer ones may have come.
+            let Some(notification) = self.pop() else { continue };
+            let ended = script::run(&notification, self.shared.helper.clone()).await;
+            self.account(&notification, ended);
         }
     }
 
@@ -229,7 +240,7 @@ impl Worker {
         false
     }
 
-    fn pop(&self) -> Option<(u64, Notification)> {
+    fn pop(&self) -> Option<Notification> {
         let mut state = self.shared.lock();
         let queue = state.objects.get_mut(&self.object)?;
         let next = queue.pending.pop_front();
@@ -241,7 +252,7 @@ impl Worker {
         next
     }
 
-    fn account(&self, notification: &Notification, sequence: u64, ended: Ended) {
+    fn account(&self, notification: &Notification, ended: Ended) {
         let mut state = self.shared.lock();
         if let Some(reader) = ended.reader {
             state.readers.retain(|reader| !reader.is_finished());
@@ -257,33 +268,40 @@ impl Worker {
             How::Exited(status) if status.success() => {
                 state.counters.succeeded += 1;
                 state.complaints.remove(program);
-                None
+                Level::DEBUG
             }
             How::Exited(_) => {
                 state.counters.failed += 1;
                 state.complaints.remove(program);
-                Some(true)
+                Level::WARN
             }
             How::TimedOut => {
                 state.counters.timed_out += 1;
-                Some(true)
+                Level::WARN
             }
-            How::NotStarted(error) => {
+            How::NotStarted(refused) => {
                 state.counters.not_started += 1;
-                Some(state.complains_anew(program.clone(), error.to_string()))
+                match (state.complains_anew(program.clone(), refused.reason.clone()), refused.fault) {
+                    (false, _) => Level::DEBUG,
+                    (true, Fault::Script) => Level::WARN,
+                    (true, Fault::Ours) => Level::ERROR,
+                }
             }
         };
         drop(state);
         let event = notification.event.kind.name();
-        let object = notification.object.as_str();
+        let (object, sequence) = (self.object.as_str(), notification.event.sequence);
         let Ended { how, output, .. } = ended;
+        // The level of a line is part of its place in the program.
+        macro_rules! say {
+            ($say:ident) => {
+                tracing::$say!(object, event, sequence, script = %program.display(), output, "notification script {how}")
+            };
+        }
         match said {
-            Some(true) => {
-                tracing::warn!(object, event, sequence, script = %program.display(), output, "notification script {how}");
-            }
-            Some(false) | None => {
-                tracing::debug!(object, event, sequence, script = %program.display(), output, "notification script {how}");
-            }
+            Level::ERROR => say!(error),
+            Level::WARN => say!(warn),
+            _ => say!(debug),
         }
     }
 }

@@ -1,26 +1,27 @@
-//! What a notification is about, and how a script is told.
+//! One thing that happened, for whoever is told of it.
 
-use crate::engine::model::{Argv, RealServerId};
+use std::sync::Arc;
+use std::time::SystemTime;
 
-/// One program to run because of one event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notification {
-    /// Notifications with the same key run one after the other, in the order of their dispatch.
-    pub object: String,
-    pub argv: Argv,
-    pub event: Event,
-}
+use crate::engine::model::{RealServerId, VirtualServer};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// Counts all events of this daemon's life from 1, so that an old one can be told from a newer one.
+    pub sequence: u64,
+    /// By the wall clock.
+    pub at: SystemTime,
     pub kind: EventKind,
     /// The daemon's name.
     pub daemon: String,
-    pub virtual_server: String,
+    /// Unset for events of the daemon itself.
+    pub virtual_server: Option<Arc<VirtualServer>>,
     /// For events of a real server.
     pub real_server: Option<RealServerId>,
-    /// For people: `connect: connection refused (ECONNREFUSED)`.
+    /// For people: `tcp check: connect: connection refused (ECONNREFUSED)`.
     pub reason: Option<String>,
+    /// Why a quorum was gained or lost; unset where a stop is the reason.
+    pub quorum: Option<Quorum>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +30,17 @@ pub enum EventKind {
     RealServerDown,
     QuorumGained,
     QuorumLost,
+    /// The first table has been written.
+    Started,
+    /// The daemon is about to end.
+    Stopping,
 }
 
-/// Bytes of the reason in a script's environment.
-const MAX_REASON: usize = 1024;
-/// The daemon's own search path may be anything; a script's is not.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    pub weight: u64,
+    pub threshold: u64,
+}
 
 impl EventKind {
     pub const fn name(self) -> &'static str {
@@ -43,41 +49,20 @@ impl EventKind {
             Self::RealServerDown => "real_server_down",
             Self::QuorumGained => "quorum_gained",
             Self::QuorumLost => "quorum_lost",
-        }
-    }
-
-    /// keepalived's word for the new state.
-    pub const fn state(self) -> &'static str {
-        match self {
-            Self::RealServerUp | Self::QuorumGained => "UP",
-            Self::RealServerDown | Self::QuorumLost => "DOWN",
+            Self::Started => "started",
+            Self::Stopping => "stopping",
         }
     }
 }
 
 impl Event {
-    /// The whole environment of the script. `sequence` counts all notifications of this daemon's
-    /// life, so that a script can tell an old event from a newer one.
-    pub(super) fn environment(&self, sequence: u64) -> Vec<(&'static str, String)> {
-        let mut environment = vec![
-            ("PATH", PATH.to_owned()),
-            ("LVSD_EVENT", self.kind.name().to_owned()),
-            ("LVSD_STATE", self.kind.state().to_owned()),
-            ("LVSD_SEQUENCE", sequence.to_string()),
-            ("LVSD_NAME", self.daemon.clone()),
-            ("LVSD_VIRTUAL_SERVER", self.virtual_server.clone()),
-        ];
-        if let Some(address) = &self.real_server {
-            environment.push(("LVSD_REAL_SERVER", address.to_string()));
+    /// What it is about. What happens to one object is told in order.
+    pub fn object(&self) -> String {
+        match (&self.virtual_server, self.real_server) {
+            (Some(pool), Some(server)) => format!("{} {server}", pool.name),
+            (Some(pool), None) => pool.name.clone(),
+            // No virtual server has an empty name.
+            (None, _) => String::new(),
         }
-        if let Some(reason) = &self.reason {
-            let cut = reason.get(..reason.floor_char_boundary(MAX_REASON)).unwrap_or_default();
-            environment.push(("LVSD_REASON", cut.to_owned()));
-        }
-        for (_, value) in &mut environment {
-            // A reason can hold what a server sent; a NUL would make the whole start fail.
-            value.retain(|c| c != '\0');
-        }
-        environment
     }
 }

@@ -1,13 +1,21 @@
-//! Telling others about a change of state: scripts.
+//! Telling others about a change of state.
 //!
 //! In order per object, bounded in number and time, and never in the way of the supervisor:
-//! [`Dispatcher::dispatch`] does nothing but put a notification into a queue. What is worth a
-//! notification is decided elsewhere. A FIFO, mail and webhooks are siblings of `script` behind
-//! the same dispatcher once they come.
+//! [`Outlets::tell`] does nothing but put an event into queues. What is worth an event is decided
+//! elsewhere.
 
 mod dispatcher;
 mod event;
+mod fifo;
+mod lines;
+mod outlets;
 mod script;
+mod standing;
+#[cfg(test)]
+mod testing;
 
-pub use dispatcher::{Counters, Dispatcher, Finished, Limits};
-pub use event::{Event, EventKind, Notification};
+pub use dispatcher::{Counters, Dispatcher, Finished, Limits, Notification};
+pub use event::{Event, EventKind, Quorum};
+pub use lines::State;
+pub use outlets::Outlets;
+pub use standing::Standing;

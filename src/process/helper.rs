@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use nix::errno::Errno;
@@ -41,6 +41,24 @@ pub enum Fault {
     Ours,
 }
 
+/// What becomes of the daemon's capabilities, which it has in the ambient set if it is not root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capabilities {
+    /// A check has no business with the kernel's table, nor has what runs as somebody else.
+    Drop,
+    /// `ip address add` in a script that announces works.
+    Keep,
+}
+
+impl Capabilities {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Keep => "keep",
+        }
+    }
+}
+
 impl Fault {
     pub(super) const fn byte(self) -> u8 {
         match self {
@@ -50,7 +68,12 @@ impl Fault {
     }
 }
 
-/// `parent user program argument…`; an empty user is the daemon's own. Returns if it failed.
+/// Where the daemon finds itself.
+pub fn path() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
+
+/// `parent capabilities user program argument…`; an empty user is the daemon's own. Returns if it failed.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // Closed by the program's start.
     let Ok(report) = io::stdin().as_fd().try_clone_to_owned() else { return NOT_RUN.into() };
@@ -61,8 +84,8 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn become_program(mut arguments: impl Iterator<Item = OsString>) -> (Fault, String) {
-    let words = (arguments.next(), arguments.next(), arguments.next());
-    let (Some(parent), Some(user), Some(program)) = words else {
+    let words = (arguments.next(), arguments.next(), arguments.next(), arguments.next());
+    let (Some(parent), Some(capabilities), Some(user), Some(program)) = words else {
         return (Fault::Ours, format!("{COMMAND} is for lvsd itself"));
     };
     if let Err(problem) = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?)) {
@@ -91,7 +114,10 @@ fn become_program(mut arguments: impl Iterator<Item = OsString>) -> (Fault, Stri
         }
         None => return (Fault::Ours, format!("no user named {}", user.display())),
     }
-    if let Err(problem) = settle(&parent) {
+    // All but this one word drop them.
+    let keep = capabilities == Capabilities::Keep.word() && user.is_empty();
+    let capabilities = if keep { Capabilities::Keep } else { Capabilities::Drop };
+    if let Err(problem) = settle(&parent, capabilities) {
         return (Fault::Ours, problem);
     }
     // Programs of many names look at the one that they were called by.
@@ -128,10 +154,12 @@ fn switch(user: &User) -> Result<(), String> {
 }
 
 /// The last before the program, since a change of user undoes some of it.
-fn settle(parent: &OsString) -> Result<(), String> {
-    // A daemon that is not root has its capabilities in the ambient set, which programs inherit: a
-    // script has no business with the kernel's table. Kernels without the set have none to clear.
-    let _absent = rustix::thread::clear_ambient_capability_set();
+fn settle(parent: &OsString, capabilities: Capabilities) -> Result<(), String> {
+    match capabilities {
+        Capabilities::Keep => {}
+        // Programs inherit the ambient set. Kernels without it have none to clear.
+        Capabilities::Drop => drop(rustix::thread::clear_ambient_capability_set()),
+    }
     umask(Mode::from_bits_truncate(0o022));
     // A sandbox may forbid it; then the daemon's own limit stays.
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {

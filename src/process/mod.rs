@@ -9,5 +9,5 @@ mod running;
 pub mod trust;
 
 pub use group::Group;
-pub use running::{Ended, Order, Refused, Running, SpawnError};
+pub use running::{Ended, Leftovers, Order, Refused, Running, SpawnError};
 pub use trust::Trusted;

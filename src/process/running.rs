@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::group::Group;
-use super::helper::{COMMAND, Fault};
+use super::helper::{COMMAND, Capabilities, Fault};
 
 /// Bytes of a reason that the helper gives.
 const MAX_REASON: u64 = 1024;
@@ -35,9 +35,19 @@ pub struct Order {
     pub helper: PathBuf,
     /// Unset: the daemon's own.
     pub user: Option<String>,
+    pub capabilities: Capabilities,
     pub program: PathBuf,
     pub arguments: Vec<String>,
     pub environment: Vec<(&'static str, String)>,
+}
+
+/// What becomes of processes that a program leaves behind in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftovers {
+    /// Killed, before the group's number is free.
+    Kill,
+    /// They go on, as those of keepalived's notification scripts do.
+    Leave,
 }
 
 #[derive(Debug, Error)]
@@ -69,6 +79,8 @@ pub struct Running {
     ended: pipe::Receiver,
     child: Child,
     output: pipe::Receiver,
+    /// Somebody may write more.
+    talks: bool,
     kept: VecDeque<u8>,
     report: pipe::Receiver,
 }
@@ -86,6 +98,7 @@ impl Running {
         command
             .arg(COMMAND)
             .arg(std::process::id().to_string())
+            .arg(order.capabilities.word())
             .arg(order.user.as_deref().unwrap_or_default())
             .arg(&order.program)
             .args(&order.arguments)
@@ -104,7 +117,7 @@ impl Running {
         let ended = pidfd_open(pid, PidfdFlags::empty()).map_err(io::Error::from)?;
         // Not a pipe, but like one it is readable at the end.
         let ended = pipe::Receiver::from_owned_fd_unchecked(ended)?;
-        Ok(Self { group, ended, child, output, kept: VecDeque::new(), report })
+        Ok(Self { group, ended, child, output, talks: true, kept: VecDeque::new(), report })
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -115,21 +128,23 @@ impl Running {
         self.child.id()
     }
 
-    /// Until the program has ended; what it left in its group is killed then, before the group's number
-    /// is free. Can be dropped and called again.
-    pub async fn wait(&mut self) -> io::Result<Ended> {
-        let Self { group, ended, child, output, kept, report } = self;
+    /// Until the program has ended. Can be dropped and called again.
+    pub async fn wait(&mut self, leftovers: Leftovers) -> io::Result<Ended> {
+        let Self { group, ended, child, output, talks, kept, report } = self;
         tokio::select! {
             biased;
             exit = ended.readable() => exit?,
             // A pipe that breaks loses the output, not the run.
             () = collect(output, kept) => ended.readable().await?,
         }
-        group.signal(Signal::SIGKILL);
+        match leftovers {
+            Leftovers::Kill => group.signal(Signal::SIGKILL),
+            Leftovers::Leave => {}
+        }
         let status = child.wait().await?;
         group.disarm();
         // What has left the group may hold the pipe open for ever.
-        let _late = timeout(LAST_OUTPUT, collect(output, kept)).await;
+        *talks = timeout(LAST_OUTPUT, collect(output, kept)).await.is_err();
         let mut reason = Vec::new();
         let _late = timeout(LAST_OUTPUT, report.take(MAX_REASON).read_to_end(&mut reason)).await;
         let refused = reason.split_first().map(|(first, reason)| Refused {
@@ -137,6 +152,16 @@ impl Running {
             reason: String::from_utf8_lossy(reason).into_owned(),
         });
         Ok(Ended { status, output: std::mem::take(kept).into(), refused })
+    }
+
+    /// After the end: reads, and forgets, what those that were left behind still write; the closed pipe
+    /// would kill them at their next word. Nothing if nobody can write any more.
+    pub fn read_on(self) -> Option<impl Future<Output = ()> + use<>> {
+        let mut output = self.output;
+        self.talks.then_some(async move {
+            let mut buffer = [0; 1024];
+            while let Ok(1..) = output.read(&mut buffer).await {}
+        })
     }
 }
 

@@ -1,16 +1,20 @@
 //! Events of the engine as log lines and notifications: one line for each change of state, at the
 //! level an operator would choose; failed tries at debug; repeats counted, not printed.
 
+mod gate;
+
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use tracing::{debug, error, info, warn};
 
 use crate::control::duration;
-use crate::engine::model::{self, Argv, Check, Fault, Phase, RealServerId};
+use crate::engine::model::{self, Argv, Check, Fault, Notify, Phase};
 use crate::engine::{
     Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
 };
-use crate::notify::{self, Dispatcher, EventKind, Notification};
+use crate::notify::{self, EventKind, Outlets, Quorum, Standing, State};
 use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
 
 /// Objects whose repeats are counted at most.
@@ -22,14 +26,23 @@ pub(super) struct Announcer {
     pub(super) name: String,
     /// Runs of checks that ended in a panic.
     pub(super) broken_checks: u64,
-    notifications: Dispatcher,
+    /// Events so far.
+    sequence: u64,
+    outlets: Outlets,
     /// By virtual server, real server and what it was.
     local_errors: Repeats<(String, String, String)>,
 }
 
 impl Announcer {
-    pub(super) fn new(name: String, notifications: Dispatcher) -> Self {
-        Self { name, broken_checks: 0, notifications, local_errors: Repeats::new(HOURLY, REPEATS) }
+    pub(super) fn new(name: String, outlets: Outlets) -> Self {
+        let local_errors = Repeats::new(HOURLY, REPEATS);
+        Self { name, broken_checks: 0, sequence: 0, outlets, local_errors }
+    }
+
+    /// A new configuration is in force.
+    pub(super) fn configure(&mut self, name: String, notify: &Notify) {
+        self.name = name;
+        self.outlets.configure(notify);
     }
 
     pub(super) fn announce(&mut self, event: Event, now: Time) {
@@ -66,6 +79,9 @@ impl Announcer {
                     "{real_server} in {virtual_server}: {kind} check failed, try {} of {tries}: {fault}",
                     transition.retries.min(tries),
                 );
+            }
+            Event::Gate { virtual_server, active, services } => {
+                gate::tell(&virtual_server, active, &services)
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
             Event::Order { of, change, note } => {
@@ -120,10 +136,10 @@ impl Announcer {
                 "{real_server} in {virtual_server}: {word}: {reason}"
             );
         }
-        self.notify_server(&of.virtual_server, &of.real_server, alive, Some(reason));
+        self.publish(of_server(&of.virtual_server, &of.real_server, alive, Some(reason)));
     }
 
-    fn quorum(&self, of: &model::VirtualServer, quorum: &QuorumEvent) {
+    fn quorum(&mut self, of: &Arc<model::VirtualServer>, quorum: &QuorumEvent) {
         let virtual_server = of.name.as_str();
         let sorry = match quorum.sorry_action {
             SorryAction::None => "",
@@ -139,7 +155,7 @@ impl Announcer {
                     quorum = "up",
                     "{virtual_server}: quorum gained, weight {weight} of {threshold}{sorry}"
                 );
-                self.notify_quorum(of, true);
+                self.publish(of_quorum(of, true, Some(Quorum { weight, threshold })));
             }
             QuorumKind::Lost => {
                 warn!(
@@ -147,7 +163,7 @@ impl Announcer {
                     quorum = "down",
                     "{virtual_server}: quorum lost, weight {weight} of {threshold}{sorry}"
                 );
-                self.notify_quorum(of, false);
+                self.publish(of_quorum(of, false, Some(Quorum { weight, threshold })));
             }
         }
     }
@@ -169,60 +185,120 @@ impl Announcer {
         );
     }
 
+    /// Until somebody wants to be told how everything stands. Can be dropped and called again.
+    pub(super) async fn asked(&self) {
+        self.outlets.asked().await;
+    }
+
+    /// To be called when no event is on its way, so that each comes after what it changes.
+    pub(super) fn show(&self, pools: &[VirtualServer]) {
+        if self.outlets.wants_state() {
+            self.outlets.show(&standings(pools));
+        }
+    }
+
+    /// For [`Self::announce_reload`]: how everything stands before it, if somebody has to hear of the reload.
+    pub(super) fn before_reload(&self, pools: &[VirtualServer]) -> Option<Vec<Standing>> {
+        self.outlets.is_followed().then(|| standings(pools))
+    }
+
+    pub(super) fn announce_reload(&self, before: Option<&[Standing]>, pools: &[VirtualServer]) {
+        if let Some(before) = before {
+            self.outlets.show_changes(before, &standings(pools));
+        }
+    }
+
+    /// The first table has been written.
+    pub(super) fn announce_start(&mut self) {
+        self.publish(of_daemon(EventKind::Started));
+    }
+
     /// With `omega` the down notifications run at stop, for what is up then.
-    pub(super) fn announce_stop(&self, pool: &VirtualServer) {
-        for server in pool.real_servers().iter().filter(|s| s.is_alive()) {
-            self.notify_server(pool.config(), server.config(), false, None);
+    pub(super) fn announce_stop(&mut self, pools: &[VirtualServer]) {
+        self.show(pools);
+        for pool in pools.iter().filter(|pool| pool.config().omega) {
+            for server in pool.real_servers().iter().filter(|s| s.is_alive()) {
+                self.publish(of_server(pool.config(), server.config(), false, None));
+            }
+            if pool.is_quorum_up() {
+                self.publish(of_quorum(pool.config(), false, None));
+            }
         }
-        if pool.is_quorum_up() {
-            self.notify_quorum(pool.config(), false);
-        }
+        self.publish(of_daemon(EventKind::Stopping));
     }
 
-    fn notify_server(
-        &self,
-        pool: &model::VirtualServer,
-        server: &model::RealServer,
-        alive: bool,
-        reason: Option<String>,
-    ) {
-        let (kind, script) = if alive {
-            (EventKind::RealServerUp, server.notify_up.as_deref())
-        } else {
-            (EventKind::RealServerDown, server.notify_down.as_deref())
+    /// The one way to everybody who is told of events.
+    fn publish(&mut self, news: ToTell<'_>) {
+        self.sequence += 1;
+        let event = notify::Event {
+            sequence: self.sequence,
+            at: SystemTime::now(),
+            kind: news.kind,
+            daemon: self.name.clone(),
+            virtual_server: news.virtual_server.cloned(),
+            real_server: news.real_server.map(|server| server.id),
+            reason: news.reason,
+            quorum: news.quorum,
         };
-        self.notify(kind, script, &pool.name, Some(server.id), reason);
+        self.outlets.tell(event, news.script);
     }
 
-    fn notify_quorum(&self, pool: &model::VirtualServer, up: bool) {
-        let (kind, script) = if up {
-            (EventKind::QuorumGained, &pool.quorum_up)
-        } else {
-            (EventKind::QuorumLost, &pool.quorum_down)
-        };
-        self.notify(kind, script.as_ref(), &pool.name, None, None);
+    pub(super) fn into_outlets(self) -> Outlets {
+        self.outlets
     }
+}
 
-    /// Scripts of one object, a virtual server or a real server in one, run one after the other.
-    fn notify(
-        &self,
-        kind: EventKind,
-        script: Option<&Argv>,
-        virtual_server: &str,
-        real_server: Option<RealServerId>,
-        reason: Option<String>,
-    ) {
-        let Some(argv) = script.cloned() else { return };
-        let object =
-            real_server.map_or_else(|| virtual_server.to_owned(), |id| format!("{virtual_server} {id}"));
-        let (daemon, virtual_server) = (self.name.clone(), virtual_server.to_owned());
-        let event = notify::Event { kind, daemon, virtual_server, real_server, reason };
-        self.notifications.dispatch(Notification { object, argv, event });
-    }
+/// What makes an event of the notifications, beside what all have.
+struct ToTell<'a> {
+    kind: EventKind,
+    /// Of the object's own.
+    script: Option<&'a Argv>,
+    virtual_server: Option<&'a Arc<model::VirtualServer>>,
+    real_server: Option<&'a model::RealServer>,
+    reason: Option<String>,
+    quorum: Option<Quorum>,
+}
 
-    pub(super) fn into_notifications(self) -> Dispatcher {
-        self.notifications
-    }
+fn of_server<'a>(
+    pool: &'a Arc<model::VirtualServer>,
+    server: &'a model::RealServer,
+    alive: bool,
+    reason: Option<String>,
+) -> ToTell<'a> {
+    let (kind, script) = if alive {
+        (EventKind::RealServerUp, server.notify_up.as_deref())
+    } else {
+        (EventKind::RealServerDown, server.notify_down.as_deref())
+    };
+    let (virtual_server, real_server) = (Some(pool), Some(server));
+    ToTell { kind, script, virtual_server, real_server, reason, quorum: None }
+}
+
+fn of_quorum(pool: &Arc<model::VirtualServer>, up: bool, quorum: Option<Quorum>) -> ToTell<'_> {
+    let (kind, script) = if up {
+        (EventKind::QuorumGained, &pool.quorum_up)
+    } else {
+        (EventKind::QuorumLost, &pool.quorum_down)
+    };
+    let virtual_server = Some(pool);
+    ToTell { kind, script: script.as_ref(), virtual_server, real_server: None, reason: None, quorum }
+}
+
+const fn of_daemon(kind: EventKind) -> ToTell<'static> {
+    ToTell { kind, script: None, virtual_server: None, real_server: None, reason: None, quorum: None }
+}
+
+fn standings(pools: &[VirtualServer]) -> Vec<Standing> {
+    let state = |up| if up { State::Up } else { State::Down };
+    let servers = |pool: &VirtualServer| {
+        pool.real_servers().iter().map(|server| (server.id(), state(server.is_alive()))).collect()
+    };
+    let standing = |pool: &VirtualServer| Standing {
+        virtual_server: Arc::clone(pool.config()),
+        quorum: state(pool.is_quorum_up()),
+        real_servers: servers(pool),
+    };
+    pools.iter().map(standing).collect()
 }
 
 struct Names<'a> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::presence::{self, Unread};
 use super::probes::PreparedKinds;
 use super::readings;
 use crate::checks::Scripts;
@@ -25,6 +26,8 @@ pub(super) struct Ready {
 pub(super) enum Refusal {
     Mistakes(Diagnostics),
     Unprepared(crate::checks::PrepareError),
+    /// What it asks for cannot be read.
+    Unread(Unread),
     /// The loader itself broke.
     Broken(String),
 }
@@ -35,6 +38,7 @@ impl Refusal {
         match self {
             Self::Mistakes(diagnostics) => diagnostics.lines(),
             Self::Unprepared(error) => vec![error.to_string()],
+            Self::Unread(error) => vec![error.to_string()],
             Self::Broken(reason) => vec![format!("reading the configuration broke off: {reason}")],
         }
     }
@@ -43,7 +47,7 @@ impl Refusal {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Mistakes(diagnostics) => diagnostics.render(Palette::Plain),
-            Self::Unprepared(_) | Self::Broken(_) => self.lines().join("\n"),
+            Self::Unprepared(_) | Self::Unread(_) | Self::Broken(_) => self.lines().join("\n"),
         }
     }
 }
@@ -57,10 +61,12 @@ pub(super) fn load(path: &Path, scripts: &Scripts) -> Result<Ready, Refusal> {
     Ok(Ready { config, warnings, kinds, readings: Readings::new() })
 }
 
-/// [`load`], and then a first look at the files that its checks read.
+/// [`load`], and then a first look at what its checks and gates ask of this host.
 pub(super) async fn load_and_read(path: PathBuf, scripts: Scripts) -> Result<Ready, Refusal> {
     let loading = tokio::task::spawn_blocking(move || load(&path, &scripts));
     let mut ready = loading.await.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())))?;
-    ready.readings = readings::take(&ready.config, &ready.kinds).await;
+    let (readings, presence) =
+        tokio::join!(readings::take(&ready.config, &ready.kinds), presence::read(&ready.config));
+    ready.readings = Readings { presence: presence.map_err(Refusal::Unread)?, ..readings };
     Ok(ready)
 }

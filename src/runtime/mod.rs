@@ -19,6 +19,7 @@ mod kernel;
 mod loading;
 mod lock;
 mod planning;
+mod presence;
 mod probes;
 mod readiness;
 mod readings;
@@ -33,6 +34,7 @@ mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod vips;
 mod watcher;
 
 pub use start::{Target, run};

@@ -7,15 +7,17 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::loading::Refusal;
+use super::presence;
 use super::reloading::{losses, restart_needs};
 use super::supervisor::{Answer, Supervisor};
 use crate::config::{self, Sources};
 use crate::control::{ExitCode, Reply, counted};
+use crate::engine::Presence;
 use crate::engine::model::Config;
 use crate::engine::reload::Plan;
 
 /// With the lines of its warnings.
-type Lowered = Result<(Config, Vec<String>), String>;
+type Lowered = Result<(Config, Vec<String>, Presence), String>;
 
 #[derive(Debug, Default)]
 pub(super) struct Planning(Option<(JoinHandle<Lowered>, Answer)>);
@@ -33,7 +35,7 @@ impl Planning {
         if self.0.is_some() {
             return Err(answer);
         }
-        self.0 = Some((tokio::task::spawn_blocking(move || lower(sources)), answer));
+        self.0 = Some((tokio::spawn(lower_and_read(sources)), answer));
         Ok(())
     }
 
@@ -53,10 +55,10 @@ impl Planning {
 impl Supervisor {
     pub(super) fn handle_planned(&self, planned: Planned) {
         let reply = match planned.result {
-            Ok((config, mut notes)) => {
+            Ok((config, mut notes, presence)) => {
                 notes.extend(losses(&self.config, &config));
                 notes.extend(restart_needs(&self.config.daemon, &config.daemon));
-                describe(&self.engine.plan_reload(&config), &notes)
+                describe(&self.engine.plan_reload(&config, &presence), &notes)
             }
             Err(refusal) => Reply::new(ExitCode::Configuration, refusal),
         };
@@ -65,7 +67,16 @@ impl Supervisor {
     }
 }
 
-fn lower(sources: Value) -> Lowered {
+/// With what its gates would find.
+async fn lower_and_read(sources: Value) -> Lowered {
+    let lowering = tokio::task::spawn_blocking(move || lower(sources));
+    let (config, notes) =
+        lowering.await.unwrap_or_else(|broken| Err(format!("reading the sources: {broken}")))?;
+    let presence = presence::read(&config).await.map_err(|unread| unread.to_string())?;
+    Ok((config, notes, presence))
+}
+
+fn lower(sources: Value) -> Result<(Config, Vec<String>), String> {
     let sources: Sources =
         serde_json::from_value(sources).map_err(|e| format!("the sources are not understood: {e}"))?;
     config::load(&sources)

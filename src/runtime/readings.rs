@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::presence;
 use super::probes::PreparedKinds;
 use super::watcher::Files;
 use crate::checks;
@@ -18,6 +19,7 @@ fn file_checks(config: &Config) -> impl Iterator<Item = &Arc<Check>> {
     servers.flat_map(|s| &s.checks).filter(|check| matches!(*check.probe.kind, CheckKind::File(_)))
 }
 
+/// Those that are to be watched: of checks and of gates.
 pub(super) fn files(config: &Config) -> Files {
     let path = |check: &Arc<Check>| match &*check.probe.kind {
         CheckKind::File(file) => Some(file.path.clone()),
@@ -30,7 +32,7 @@ pub(super) fn files(config: &Config) -> Files {
         | CheckKind::Script(_)
         | CheckKind::Grpc(_) => None,
     };
-    file_checks(config).filter_map(path).collect()
+    file_checks(config).filter_map(path).chain(presence::files(config)).collect()
 }
 
 /// Does this probe read one of these files?
@@ -55,7 +57,7 @@ pub(super) async fn take(config: &Config, kinds: &PreparedKinds) -> Readings {
     }
     let mut readings = Readings::new();
     for (outcome, identities) in reading.join_all().await {
-        readings.extend(identities.into_iter().map(|identity| (identity, outcome.clone())));
+        readings.outcomes.extend(identities.into_iter().map(|identity| (identity, outcome.clone())));
     }
     readings
 }

@@ -1,5 +1,5 @@
-//! What is on record, and what must wait for it: a service is recorded as ours before it is written
-//! to the kernel, and so are the kernel's original time-outs before ours.
+//! What is on record, and what must wait for it: a service or a virtual address is recorded as ours
+//! before it is written to the kernel, and so are the kernel's original time-outs before ours.
 //!
 //! Decides when the state file is written: at most once a second, at once if something waits.
 
@@ -12,6 +12,7 @@ use tracing::{error, info};
 
 use super::kernel::{Change, Settings};
 use super::state_file::{State, StateFile};
+use crate::engine::announcements::VirtualAddress;
 use crate::engine::model::Timeouts;
 use crate::engine::table::ServiceId;
 use crate::engine::{Engine, Time};
@@ -29,6 +30,9 @@ pub(super) struct Recorder {
     file: Option<StateFile>,
     /// Services that are on record as ours.
     recorded: BTreeSet<ServiceId>,
+    /// Virtual addresses that are on record as ours, and those that the configuration announces.
+    addresses: BTreeSet<VirtualAddress>,
+    announced: BTreeSet<VirtualAddress>,
     /// The kernel's time-outs before ours.
     original_timeouts: Timeouts,
     /// We have changed them, or are about to.
@@ -48,6 +52,7 @@ struct Saving {
     answer: oneshot::Receiver<std::io::Result<()>>,
     /// On record once it is written.
     services: BTreeSet<ServiceId>,
+    addresses: BTreeSet<VirtualAddress>,
     original_timeouts: bool,
 }
 
@@ -79,6 +84,8 @@ impl Recorder {
         Self {
             file,
             recorded: left_behind.owned.clone(),
+            addresses: left_behind.announced.clone(),
+            announced: BTreeSet::new(),
             original_timeouts: left_behind.original_timeouts.unwrap_or(timeouts),
             touched_timeouts: left_behind.original_timeouts.is_some(),
             held: Held::default(),
@@ -125,7 +132,7 @@ impl Recorder {
     }
 
     pub(super) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() || !self.announced.is_subset(&self.addresses)
     }
 
     pub(super) fn note_change(&mut self) {
@@ -138,6 +145,23 @@ impl Recorder {
             self.recorded.retain(|id| services.contains(id));
             self.changed = true;
         }
+    }
+
+    /// The addresses that the configuration announces: recorded before the first of them is put anywhere.
+    pub(super) fn note_addresses(&mut self, announced: BTreeSet<VirtualAddress>) {
+        self.announced = announced;
+    }
+
+    /// Those on record as ours.
+    pub(super) fn addresses(&self) -> &BTreeSet<VirtualAddress> {
+        &self.addresses
+    }
+
+    /// All addresses that were taken away are gone: only those that the configuration announces are ours now.
+    pub(super) fn forget_addresses(&mut self) {
+        let before = self.addresses.len();
+        self.addresses.retain(|at| self.announced.contains(at));
+        self.changed |= self.addresses.len() < before;
     }
 
     /// When [`Recorder::turn`] has something to do without further news; after a turn that is later than
@@ -190,12 +214,12 @@ impl Recorder {
             return (free, news);
         }
         let state = self.state(engine, now);
-        let services = state.owned.clone();
+        let (services, addresses) = (state.owned.clone(), state.announced.clone());
         let original_timeouts = state.original_timeouts.is_some();
         let (sender, answer) = oneshot::channel();
         self.last = Some(now);
         if self.file.as_ref().is_some_and(|file| file.try_save(state, sender)) {
-            self.saving = Some(Saving { answer, services, original_timeouts });
+            self.saving = Some(Saving { answer, services, addresses, original_timeouts });
             self.changed = false;
         }
         (free, news)
@@ -231,12 +255,14 @@ impl Recorder {
         let mut owned = self.recorded.clone();
         owned.extend(engine.services());
         let original_timeouts = self.touched_timeouts.then_some(self.original_timeouts);
-        State { memory: engine.memory(now), owned, original_timeouts }
+        let announced = self.addresses.union(&self.announced).cloned().collect();
+        State { memory: engine.memory(now), owned, announced, original_timeouts }
     }
 
     /// What has been written, or tried to be, is waited for no longer.
     fn release(&mut self, saved: &Saving) -> Held {
         self.recorded.extend(&saved.services);
+        self.addresses.extend(saved.addresses.iter().cloned());
         let (free, held) = std::mem::take(&mut self.held.changes)
             .into_iter()
             .partition(|(id, _)| self.recorded.contains(id));
@@ -249,6 +275,7 @@ impl Recorder {
 
     fn release_all(&mut self) -> Held {
         self.recorded.extend(self.held.changes.iter().map(|(id, _)| *id));
+        self.addresses.extend(self.announced.iter().cloned());
         self.held_since = None;
         std::mem::take(&mut self.held)
     }

@@ -118,12 +118,16 @@ impl Supervisor {
     /// The file is good: the engine switches to it.
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
         let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
-        let Ready { config, warnings, kinds, readings } = ready;
+        let Ready { config, warnings, kinds, mut readings } = ready;
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
-        self.announcer.name = super::start::daemon_name(&config);
+        self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
         self.probes.replace_kinds(kinds);
+        let standings = self.announcer.before_reload(self.engine.virtual_servers());
+        readings.presence = self.surroundings.adopt(&config, readings.presence);
         let plan = self.engine.handle_reload(&config, &readings, now);
+        self.announcer.announce_reload(standings.as_deref(), self.engine.virtual_servers());
+        self.writer.keep(self.engine.services().collect());
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
         notes.extend(restart_needs(&before.daemon, &config.daemon));

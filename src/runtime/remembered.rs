@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::state_file::State;
+use crate::engine::announcements::VirtualAddress;
 use crate::engine::memory::{Memory, RememberedRealServer, RememberedVirtualServer};
 use crate::engine::model::{Family, Protocol, RealServerId, Timeouts, WeightChange};
 use crate::engine::snapshot::{OperatorWeight, Order, OrderNote, Override};
@@ -36,6 +37,8 @@ struct File {
     /// Nanoseconds since boot when the verdicts were known to be current.
     stamp: String,
     owned: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    announced: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     original_timeouts: Option<[u32; 3]>,
     virtual_servers: Vec<Pool>,
@@ -90,6 +93,9 @@ struct Check {
     absolute: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delta: Option<i64>,
+    /// Nanoseconds since boot.
+    #[serde(default)]
+    heard: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -100,7 +106,7 @@ fn is_zero(number: &u32) -> bool {
 // -- writing --------------------------------------------------------------------------------
 
 pub(super) fn render(state: &State, boot_id: &str) -> Stored {
-    let State { memory, owned, original_timeouts } = state;
+    let State { memory, owned, announced, original_timeouts } = state;
     let seconds = |t: Option<NonZeroU32>| t.map_or(0, NonZeroU32::get);
     let stamp = stamp(memory.saved_at.unwrap_or(Time::ZERO));
     let file = File {
@@ -108,6 +114,7 @@ pub(super) fn render(state: &State, boot_id: &str) -> Stored {
         boot_id: boot_id.to_owned(),
         stamp: stamp.clone(),
         owned: owned.iter().map(ToString::to_string).collect(),
+        announced: announced.iter().map(ToString::to_string).collect(),
         original_timeouts: original_timeouts.map(|t| [seconds(t.tcp), seconds(t.tcp_fin), seconds(t.udp)]),
         virtual_servers: memory.virtual_servers.iter().map(render_pool).collect(),
     };
@@ -163,6 +170,7 @@ fn render_check(identity: Identity, state: &CheckerState) -> Check {
         successes: state.successes,
         absolute,
         delta,
+        heard: state.heard.as_nanos(),
     }
 }
 
@@ -181,6 +189,8 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
     let same_clock = same_boot && stamp <= now.as_nanos();
     let clock = Clock { stamp, now, is_same: same_clock };
     let owned: Result<BTreeSet<ServiceId>, String> = file.owned.iter().map(|text| service_id(text)).collect();
+    let announced: Result<BTreeSet<VirtualAddress>, String> =
+        file.announced.iter().map(|text| virtual_address(text)).collect();
     let seconds = |t: [u32; 3]| Timeouts {
         tcp: NonZeroU32::new(t[0]),
         tcp_fin: NonZeroU32::new(t[1]),
@@ -189,8 +199,9 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
     let pools: Result<Vec<_>, String> = file.virtual_servers.into_iter().map(|p| pool(p, clock)).collect();
     Ok(State {
         memory: Memory { saved_at: same_clock.then_some(Time::from_nanos(stamp)), virtual_servers: pools? },
-        // A reboot emptied the kernel's table and put its time-outs back.
+        // A reboot emptied the kernel's table and its interfaces, and put its time-outs back.
         owned: if same_boot { owned? } else { BTreeSet::new() },
+        announced: if same_boot { announced? } else { BTreeSet::new() },
         original_timeouts: file.original_timeouts.filter(|_| same_boot).map(seconds),
     })
 }
@@ -259,6 +270,7 @@ fn check(check: Check) -> Result<(Identity, CheckerState), String> {
         failures: check.failures,
         successes: check.successes,
         weight,
+        heard: Time::from_nanos(check.heard),
         last: None,
     };
     Ok((identity, state))
@@ -285,6 +297,13 @@ fn service_id(text: &str) -> Result<ServiceId, String> {
     };
     let address: SocketAddr = rest.parse().map_err(|_| bad())?;
     Ok(ServiceId::Address { protocol, address: address.ip(), port: address.port() })
+}
+
+/// Reads what `Display` of [`VirtualAddress`] wrote.
+fn virtual_address(text: &str) -> Result<VirtualAddress, String> {
+    let bad = || format!("{text:?} names no virtual address");
+    let (address, interface) = text.split_once(" on ").ok_or_else(bad)?;
+    Ok(VirtualAddress { interface: interface.into(), address: address.parse().map_err(|_| bad())? })
 }
 
 /// Reads what `Display` of [`RealServerId`] wrote.

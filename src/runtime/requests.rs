@@ -1,6 +1,6 @@
 //! What clients of the control socket ask, turned into calls of the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::announce::order_name;
@@ -27,12 +27,30 @@ pub(super) struct Writing {
     written: Ticket,
     /// The last refusal for each service, while not all is settled.
     refusals: BTreeMap<ServiceId, String>,
+    /// Services that are not in the table as they should be, when it was last written.
+    open: BTreeSet<ServiceId>,
+    rounds: u64,
 }
 
 impl Writing {
-    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], settled: bool) {
+    pub(super) fn written(&self) -> Ticket {
+        self.written
+    }
+
+    /// How often it was told how far the writer is.
+    pub(super) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    pub(super) fn open(&self) -> &BTreeSet<ServiceId> {
+        &self.open
+    }
+
+    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], open: BTreeSet<ServiceId>) {
         self.written = ticket;
-        if settled {
+        self.open = open;
+        self.rounds += 1;
+        if self.open.is_empty() {
             self.refusals.clear();
         }
         // Of one round the first: what is refused after it says nothing more.
@@ -101,6 +119,7 @@ impl Supervisor {
             // What is on its way is not missing; what was refused already is.
             wanted.services.retain(|id, _| refusals.contains_key(id));
         }
+        self.vips.show(&mut snapshot);
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
         tokio::spawn(async move {
@@ -222,8 +241,12 @@ pub(super) fn summary(engine: &Engine) -> String {
     let up = pools.iter().filter(|p| p.is_quorum_up()).count();
     let servers = pools.iter().flat_map(crate::engine::VirtualServer::real_servers);
     let (count, alive) = servers.fold((0, 0_u64), |(n, alive), s| (n + 1, alive + u64::from(s.is_alive())));
+    let inactive = match pools.iter().map(crate::engine::VirtualServer::inactive_count).sum() {
+        0 => String::new(),
+        count => format!("; {} not active", counted(count, "service")),
+    };
     format!(
-        "{}, {up} with quorum; {}, {alive} alive; {}",
+        "{}, {up} with quorum; {}, {alive} alive; {}{inactive}",
         counted(pools.len(), "virtual server"),
         counted(count, "real server"),
         counted(engine.probe_count(), "check"),

@@ -17,6 +17,7 @@ use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{self, Ready};
 use super::lock::Lock;
 use super::planning::Planning;
+use super::presence::{Ended, Surroundings};
 use super::probes::Probes;
 use super::readiness::Dependencies;
 use super::readings;
@@ -26,6 +27,7 @@ use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use super::vips::Vips;
 use super::watcher::Watcher;
 use crate::checks::Scripts;
 use crate::control::{self, ExitCode, Reply};
@@ -33,7 +35,8 @@ use crate::engine::model::{Config, Timeouts};
 use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
 use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
-use crate::notify::{Dispatcher, Limits};
+use crate::notify::Outlets;
+use crate::process::helper;
 use crate::telemetry::http::{self, Routes};
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
@@ -145,8 +148,16 @@ async fn start(
         }
     };
     // Not before: the kernel's table may have taken a while to come.
+    let surroundings = match read_surroundings(&config, &mut waiting).await {
+        Ok(surroundings) => surroundings,
+        Err(code) => {
+            front.join();
+            return code;
+        }
+    };
     let readings = readings::take(&config, &kinds).await;
-    let beginning = Setup { path, config, kinds, scripts, readings, target, log, signals, asked };
+    let beginning =
+        Setup { path, config, kinds, scripts, readings, surroundings, target, log, signals, asked };
     let code = match supervisor(beginning, opened, &dependencies) {
         Ok(supervisor) => supervisor.run().await,
         Err(problem) => fail(&problem),
@@ -254,6 +265,20 @@ async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened
     }
 }
 
+/// What gates ask for, before the first table. Addresses that cannot be read are waited for as an absent
+/// kernel is: nothing is written, and nothing taken out, in a role that nobody knows.
+async fn read_surroundings(config: &Config, waiting: &mut Waiting<'_>) -> Result<Surroundings, ExitCode> {
+    let mut surroundings = Surroundings::begin(config)
+        .map_err(|problem| fail(&format!("cannot follow this host's addresses: {problem}")))?;
+    tokio::select! {
+        known = surroundings.known() => match known {
+            Ok(()) => Ok(surroundings),
+            Err(Ended) => Err(fail("the thread that follows this host's addresses broke off")),
+        },
+        () = waiting.wait("reading this host's addresses, which active_when asks for") => Err(ExitCode::Done),
+    }
+}
+
 /// What goes on while the kernel's table is not there yet: the process lives and says so.
 struct Waiting<'a> {
     signals: &'a mut Signals,
@@ -310,6 +335,7 @@ struct Setup {
     kinds: super::probes::PreparedKinds,
     scripts: Scripts,
     readings: Readings,
+    surroundings: Surroundings,
     target: Target,
     log: Arc<Log>,
     signals: Signals,
@@ -318,7 +344,9 @@ struct Setup {
 
 /// Puts everything together: what the last run left, what the kernel holds, and so the engine.
 fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Result<Supervisor, String> {
-    let Setup { path, config, kinds, scripts, readings, target, log, signals, asked } = setup;
+    let Setup { path, config, kinds, scripts, mut readings, mut surroundings, target, log, signals, asked } =
+        setup;
+    readings.presence = surroundings.presence();
     let daemon = &config.daemon;
     let now = clock::now();
     let left_behind = match target {
@@ -337,10 +365,15 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         drift: daemon.drift,
         drift_interval: daemon.drift_interval,
     };
-    let writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
+    let mut writer = Writer::spawn(opened.kernel, opened.dump, beginning, reports).map_err(chain)?;
+    writer.keep(engine.services().collect());
     dependencies.install_kernel(writer.answers());
     dependencies.install_vitals();
-    let notifications = Dispatcher::new(tokio::runtime::Handle::current(), Limits::default());
+    let vips = match target {
+        Target::Kernel => Vips::spawn().map_err(chain)?,
+        Target::Memory => Vips::none(),
+    };
+    let outlets = Outlets::new(tokio::runtime::Handle::current(), helper::path(), &daemon.notify);
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
     let mut watcher = Watcher::new(changed_files);
@@ -352,9 +385,11 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         engine,
         probes,
         watcher,
+        surroundings,
         writer,
+        vips,
         recorder: Recorder::new(file, &left_behind, opened.timeouts),
-        announcer: Announcer::new(daemon_name(&config), notifications),
+        announcer: Announcer::new(daemon_name(&config), outlets),
         manager: ServiceManager::from_env(),
         log,
         health: Health {

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use super::clock;
 use super::remembered::{self, Stored};
 use crate::engine::Time;
+use crate::engine::announcements::VirtualAddress;
 use crate::engine::memory::Memory;
 use crate::engine::model::Timeouts;
 use crate::engine::table::ServiceId;
@@ -31,6 +32,8 @@ pub(super) struct State {
     pub(super) memory: Memory,
     /// Services that we have written, or are about to write, into the kernel.
     pub(super) owned: BTreeSet<ServiceId>,
+    /// Virtual addresses that we have put on an interface, or are about to.
+    pub(super) announced: BTreeSet<VirtualAddress>,
     /// The kernel's time-outs before ours; unset if we never changed them.
     pub(super) original_timeouts: Option<Timeouts>,
 }

@@ -1,4 +1,4 @@
-//! The end of a run: readiness first, then the table, the record, and the last notifications. Each step
+//! The end of a run: readiness first, then the virtual addresses, the table, the record, and the last notifications. Each step
 //! has its own limit; none keeps the daemon from ending.
 
 use std::time::Duration;
@@ -25,22 +25,24 @@ impl Supervisor {
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
         self.probes.cancel_all();
-        // Told to keep, services do not end: the scripts of omega would take away what the next run needs.
+        // Told to keep, services do not end: scripts that hear of an end would take away what the next run needs.
         if self.next_stop != Some(OnStop::Keep) {
-            for pool in self.engine.virtual_servers().iter().filter(|pool| pool.config().omega) {
-                self.announcer.announce_stop(pool);
-            }
+            self.announcer.announce_stop(self.engine.virtual_servers());
         }
-        let on_stop = self.next_stop.unwrap_or(self.config.daemon.on_stop);
+        let on_stop = self.on_stop();
         let mut state = self.recorder.state(&self.engine, clock::now());
         let stop = match on_stop {
             OnStop::Keep => Stop::Keep,
             OnStop::Withdraw => Stop::Withdraw(self.recorder.timeouts_before_us()),
         };
+        let addresses_gone = self.withdraw_addresses().await;
         let withdrawn = self.withdraw(stop).await;
         if on_stop == OnStop::Withdraw && withdrawn {
             state.owned.clear();
             state.original_timeouts = None;
+        }
+        if on_stop == OnStop::Withdraw && addresses_gone {
+            state.announced.clear();
         }
         state.memory.saved_at = Some(clock::now());
         let news = self.recorder.finish(state, FAREWELL).await;
@@ -48,9 +50,14 @@ impl Supervisor {
         // A dump that hangs ends with the process.
         let threads = tokio::task::spawn_blocking(move || self.writer.join());
         let _ = tokio::time::timeout(FAREWELL, threads).await;
-        self.announcer.into_notifications().finish(FAREWELL).await;
+        self.announcer.into_outlets().finish(FAREWELL).await;
         info!("stopped");
         ExitCode::Done
+    }
+
+    /// What a stop does now.
+    pub(super) fn on_stop(&self) -> OnStop {
+        self.next_stop.unwrap_or(self.config.daemon.on_stop)
     }
 
     /// For this run only: the next one stops as its configuration says.
@@ -67,9 +74,11 @@ impl Supervisor {
         Reply::done(text)
     }
 
-    /// Nobody keeps the table right any more. It stays as it is, for a new start to adopt.
+    /// Nobody keeps the table right any more, or the addresses. All stays as it is, for a new start to adopt.
     pub(super) async fn abandon(self) -> ExitCode {
-        error!("a thread that keeps the kernel's table broke off: ending, with the table as it is");
+        error!(
+            "a thread that keeps the kernel's table or the virtual addresses broke off: ending, with both as they are"
+        );
         self.health.aggregator.set_shutting_down();
         let state = self.recorder.state(&self.engine, clock::now());
         // That it cannot be written either is the lesser evil.

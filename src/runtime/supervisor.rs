@@ -17,6 +17,7 @@ use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
 use super::planning::{Planned, Planning};
+use super::presence::Surroundings;
 use super::probes::Probes;
 use super::readings;
 use super::recorder::{Held, News, Recorder, tell_of_record};
@@ -24,6 +25,7 @@ use super::reloading::Reloading;
 use super::requests::{Ask, Writing};
 use super::signals::{Signal, Signals};
 use super::start::Target;
+use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop, Outcome};
@@ -46,8 +48,10 @@ pub(super) struct Supervisor {
     pub(super) engine: Engine,
     pub(super) probes: Probes,
     pub(super) watcher: Watcher,
+    pub(super) surroundings: Surroundings,
     pub(super) writer: Writer,
     pub(super) recorder: Recorder,
+    pub(super) vips: Vips,
     pub(super) announcer: Announcer,
     pub(super) manager: ServiceManager,
     pub(super) log: Arc<Log>,
@@ -112,13 +116,18 @@ impl Progress {
 enum Input {
     Outcomes(Vec<(ProbeId, Outcome)>),
     Files(Files),
+    /// Addresses or files that gates ask for.
+    Presence,
     Report(Report),
+    Addresses(vips::Report),
     Ask(Ask),
     Loaded(Result<Ready, Refusal>),
-    Planned(Planned),
+    Planned(Box<Planned>),
     Saved(std::io::Result<()>),
     Signal(Signal),
-    /// The writer's thread has ended by itself.
+    /// Somebody wants to be told how everything stands.
+    Listener,
+    /// A thread that the table or the addresses depend on has ended by itself.
     Broken,
     Timeout,
 }
@@ -155,10 +164,13 @@ impl Supervisor {
             biased;
             signal = self.inputs.signals.next() => Input::Signal(signal),
             report = self.inputs.reports.recv() => report.map_or(Input::Broken, Input::Report),
+            report = self.vips.report() => report.map_or(Input::Broken, Input::Addresses),
             loaded = self.reloading.loaded() => Input::Loaded(loaded),
             result = self.recorder.answered() => Input::Saved(result),
             Some(files) = self.inputs.files.recv() => Input::Files(files),
-            planned = self.planning.planned() => Input::Planned(planned),
+            planned = self.planning.planned() => Input::Planned(Box::new(planned)),
+            () = self.announcer.asked() => Input::Listener,
+            changed = self.surroundings.changed() => changed.map_or(Input::Broken, |()| Input::Presence),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
@@ -175,12 +187,17 @@ impl Supervisor {
                     self.engine.handle_outcome(id, &outcome, now);
                 }
             }
-            Input::Files(files) => self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now),
+            Input::Files(files) => {
+                self.surroundings.note_changes(&files, now);
+                self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now);
+            }
+            Input::Presence => self.engine.handle_presence(&self.surroundings.presence(), now),
             Input::Report(report) => self.handle_report(report, now),
+            Input::Addresses(report) => self.handle_addresses(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
             Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
-            Input::Planned(planned) => self.handle_planned(planned),
+            Input::Planned(planned) => self.handle_planned(*planned),
             Input::Saved(result) => {
                 let (held, news) = self.recorder.handle_answer(result);
                 self.pass_on(held, news);
@@ -188,6 +205,7 @@ impl Supervisor {
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
             Input::Signal(Signal::Reload) => self.begin_reload(None),
             Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Listener => self.announcer.show(self.engine.virtual_servers()),
             Input::Broken => return ControlFlow::Break(End::Broken),
             Input::Timeout => {}
         }
@@ -217,6 +235,7 @@ impl Supervisor {
                 self.progress.asked = self.writer.want(free);
             }
         }
+        self.settle_addresses();
         if self.engine.take_memory_changed() {
             self.recorder.note_change();
         }
@@ -237,6 +256,7 @@ impl Supervisor {
         self.manager.watchdog();
         self.manager.flush();
         self.recorder.renew(now);
+        self.surroundings.tick(now);
     }
 
     /// The human line of `systemctl status`, when it is another.
@@ -266,8 +286,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled } => {
-                self.progress.writing.note(ticket, &failed, settled);
+            Report::Written { ticket, operations, failed, settled, open } => {
+                self.progress.writing.note(ticket, &failed, open);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
                 if operations > 0 {
@@ -320,6 +340,7 @@ impl Supervisor {
         } else {
             warn!("ready, but {failed} changes of the kernel's table failed and are tried again: {text}");
         }
+        self.announcer.announce_start();
     }
 
     /// Hands the time-outs and sync daemons of the configuration to the kernel, once the original

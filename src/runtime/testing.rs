@@ -10,8 +10,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::engine::model::{
-    Config, Daemon, Drift, Forwarding, OnStop, Protocol, RealServer, RealServerId, Scheduler, Timeouts,
-    VirtualServer,
+    Config, Daemon, Drift, Forwarding, Notify, OnStop, Protocol, RealServer, RealServerId, Scheduler,
+    Timeouts, VirtualServer,
 };
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
 
@@ -63,6 +63,8 @@ pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualSe
         sorry_server: None,
         quorum_up: None,
         quorum_down: None,
+        announce: None,
+        active_when: None,
         real_servers: servers.iter().map(|address| real_server(address)).collect(),
     })
 }
@@ -95,6 +97,14 @@ pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
         log: "info".to_owned(),
         timeouts: Timeouts::default(),
         sync: None,
+        notify: Notify {
+            fifo: None,
+            script: None,
+            script_user: None,
+            script_timeout: Duration::from_secs(30),
+            start: None,
+            stop: None,
+        },
     };
     Config { daemon, virtual_servers }
 }

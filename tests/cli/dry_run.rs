@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Backend, Place, web};
+use crate::support::{Backend, Place, web, within};
 
 #[test]
 fn status_follows_the_servers() {
@@ -93,4 +93,37 @@ fn a_second_dry_run_does_without_what_the_first_one_has() {
     assert_eq!(second.wait().code(), Some(0));
     assert_eq!(place.ask("status").code, Some(0), "the first one's socket is still there");
     drop(first);
+}
+
+#[test]
+fn what_is_not_active_says_why() {
+    let backend = Backend::new();
+    let place = Place::new("");
+    let file = place.path("here");
+    let config = format!(
+        "{}[[virtual_server]]\nname = \"lo\"\naddress = [\"127.0.0.1:1\", \"192.0.2.77:1\"]\n{}",
+        web(&[(&backend, 1)])
+            .replace("name = \"web\"", &format!("name = \"web\"\nactive_when = {{ file = {file:?} }}")),
+        "active_when = { address_present = true, interface = \"lo\" }\nreal_server = [{ address = \"198.51.100.11:1\", check = [] }]\n",
+    );
+    place.configure(&config);
+    let _daemon = place.start();
+    let pool = |index: usize| place.status()["virtual_servers"][index].clone();
+    let reason = format!("{} does not exist", file.display());
+    assert_eq!(pool(0)["active"], false);
+    assert_eq!(pool(0)["inactive"], json!([{"service": "tcp 192.0.2.10:80", "reason": reason}]));
+    assert_eq!(pool(1)["active"], true, "one of its services is");
+    let away = "192.0.2.77 is not on lo";
+    assert_eq!(pool(1)["inactive"], json!([{"service": "tcp 192.0.2.77:1", "reason": away}]));
+    let text = place.ask("status").stdout;
+    assert!(text.contains(&format!("tcp 192.0.2.10:80  not active: {reason}")), "{text}");
+    assert!(text.contains("1 of 2 services not active"), "{text}");
+    place.write("here", "");
+    let active = || pool(0)["active"].as_bool().filter(|active| *active);
+    within("the file is seen", active);
+    place.wait_for_servers("installed", &[json!(true), json!(true)]);
+    assert_eq!(place.logged("is active: ")["state"], "active");
+    std::fs::remove_file(&file).unwrap();
+    within("the file is missed", || pool(0)["active"].as_bool().filter(|active| !active));
+    place.wait_for_servers("installed", &[json!(false), json!(true)]);
 }

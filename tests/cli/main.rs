@@ -6,6 +6,8 @@ mod check;
 #[cfg(test)]
 mod dry_run;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod orders;
 mod pages;
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! The daemon as its users run it, judged on the kernel's table and on what clients see.
 
+mod announce;
 mod crash;
 mod doctor;
 mod drift;
 mod failover;
+mod gate;
+mod notify;
 mod process;
 mod reload;
 mod start;

@@ -1,8 +1,8 @@
 //! The table: a configuration, what is different from the sound host, and what must be found.
 
 use crate::configs::{
-    BACKUP_DR, BLOCK, BOTH, BOUND, DR, FTP, INHIBIT, INSIDE, LBLC, MASTER_V6, MH, NAT, NAT_V6, NO_DEVICE,
-    ONE_NET, PING, STRANGE,
+    ANNOUNCED, BACKUP_DR, BLOCK, BOTH, BOUND, DR, FTP, INHIBIT, INSIDE, LBLC, MASTER_V6, MH, NAT, NAT_V6,
+    NO_DEVICE, ONE_NET, PING, SOMETIMES, STRANGE,
 };
 
 pub(crate) struct Case {
@@ -328,6 +328,30 @@ pub(crate) const CASES: &[Case] = &[
         addresses: Some("eth0 192.0.2.1/24, eth1 198.51.100.254/24"),
         found: &["fault virtual_address"],
         commands: &["ip address add 198.51.100.99/32 dev eth1"],
+    },
+    Case {
+        name: "an interface to announce on that is not there",
+        config: ANNOUNCED,
+        changes: &[],
+        addresses: None,
+        found: &["fault announce"],
+        commands: &["ip link add lvs0 type dummy && ip link set lvs0 up"],
+    },
+    Case {
+        name: "an address that lvsd puts there itself",
+        config: ANNOUNCED,
+        changes: &[("proc/sys/net/ipv4/conf/lvs0/forwarding", "1")],
+        addresses: Some("eth0 192.0.2.1/24"),
+        found: &[],
+        commands: &[],
+    },
+    Case {
+        name: "a service that is active now and then",
+        config: SOMETIMES,
+        changes: &[],
+        addresses: None,
+        found: &["advice virtual_address"],
+        commands: &[],
     },
     Case {
         name: "a virtual address that is the other director's",

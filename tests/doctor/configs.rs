@@ -149,3 +149,21 @@ scheduler = "wrr"
 check = { tcp = {} }
 real_server = [{ address = "198.51.100.11:80" }]
 "#;
+pub(crate) const ANNOUNCED: &str = r#"
+[[virtual_server]]
+name = "web"
+address = "203.0.113.99:80"
+scheduler = "wrr"
+announce = { interface = "lvs0" }
+check = { tcp = {} }
+real_server = [{ address = "198.51.100.11:80" }]
+"#;
+pub(crate) const SOMETIMES: &str = r#"
+[[virtual_server]]
+name = "web"
+address = "203.0.113.99:80"
+scheduler = "wrr"
+active_when = { address_present = true }
+check = { tcp = {} }
+real_server = [{ address = "198.51.100.11:80" }]
+"#;

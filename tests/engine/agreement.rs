@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use lvsd::engine::model::{Fault, Outcome, Phase, RealServerId, Verdict, WeightChange};
-use lvsd::engine::{OrderChange, Time};
+use lvsd::engine::{OrderChange, Presence, Time};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Runs, TestCaseError, TestRunner};
 
 use crate::driver::{Pair, Whom};
+use crate::gate::any_presence;
 use crate::universe::{Edit, SERVERS, WorldSpec, any_edit, any_weight, any_world, server_address};
 
 /// Runs of up to this many steps each.
@@ -29,6 +30,7 @@ pub(crate) enum Step {
     Edit(Vec<Edit>),
     World(WorldSpec),
     ReloadUnchanged,
+    LookAround(Presence),
     Order {
         whom: Whom,
         change: OrderChange,
@@ -93,6 +95,7 @@ pub(crate) fn any_step() -> impl Strategy<Value = Step> {
         4 => prop::collection::vec(any_edit(), 1..4).prop_map(Step::Edit),
         1 => any_world().prop_map(Step::World),
         1 => Just(Step::ReloadUnchanged),
+        4 => any_presence().prop_map(Step::LookAround),
         4 => any_order(),
         1 => (any::<bool>(), any::<bool>(), any_time()).prop_map(|(remembers, kernel_survives, gap)| {
             Step::Restart { remembers, kernel_survives, gap }
@@ -134,6 +137,7 @@ pub(crate) fn play_to(world: &WorldSpec, steps: &[Step]) -> (WorldSpec, Pair) {
                 pair.reload(world.config());
             }
             Step::ReloadUnchanged => reload_unchanged(&mut pair),
+            Step::LookAround(presence) => pair.look_around(presence),
             Step::Order { whom, change, lasts } => {
                 let until = lasts.map(|lasts| pair.now + lasts);
                 pair.order(whom, *change, until);

@@ -2,18 +2,19 @@
 //! holds what must be true of the engine's commands whatever the input: no probe runs twice at once,
 //! each runs within its period, none is cancelled without need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
 use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualServer};
 use lvsd::engine::snapshot::OrderNote;
-use lvsd::engine::table::Table;
+use lvsd::engine::table::{ServiceId, Table};
 use lvsd::engine::{
-    Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, ProbeId, QuorumKind, Readings,
-    Selector, Time,
+    Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, Presence, ProbeId, QuorumKind,
+    Readings, Selector, Time,
 };
 
+use crate::gate::{self, Gates};
 use crate::model::{Model, News, Remembered, same_run};
 
 pub(crate) struct Pair {
@@ -28,6 +29,8 @@ pub(crate) struct Pair {
     /// When each probe that is wanted was started last, or wanted first.
     last_start: Vec<(Probe, Timing, Time)>,
     pub(crate) config: Config,
+    pub(crate) presence: Presence,
+    gates: Gates,
 }
 
 #[derive(Clone, Debug)]
@@ -49,7 +52,8 @@ pub(crate) struct Whom {
 impl Pair {
     pub(crate) fn start(config: Config, now: Time) -> Self {
         let nothing = Remembered { model: &Model::default(), saved_at: None };
-        Self::start_with(config, &Memory::default(), &nothing, Table::default(), now)
+        let presence = Presence::default();
+        Self::start_with(config, &Memory::default(), &nothing, Table::default(), presence, now)
     }
 
     fn start_with(
@@ -57,11 +61,12 @@ impl Pair {
         memory: &Memory,
         remembered: &Remembered<'_>,
         kernel: Table,
+        presence: Presence,
         now: Time,
     ) -> Self {
         let (model, news) = Model::start(&config, remembered, &kernel, now);
         let mut pair = Self {
-            engine: Engine::start(&config, memory, &kernel, &Readings::new(), now),
+            engine: Engine::start(&config, memory, &kernel, &readings(&presence), now),
             model,
             now,
             kernel,
@@ -69,6 +74,8 @@ impl Pair {
             log: Vec::new(),
             last_start: Vec::new(),
             config,
+            presence,
+            gates: Gates::default(),
         };
         pair.want_probes(&[]);
         pair.settle(news);
@@ -92,7 +99,7 @@ impl Pair {
             saved_at = None;
         }
         let remembered = Remembered { model: &self.model, saved_at };
-        Self::start_with(config, &memory, &remembered, kernel, now)
+        Self::start_with(config, &memory, &remembered, kernel, self.presence, now)
     }
 
     // -- inputs -----------------------------------------------------------------------------
@@ -100,9 +107,9 @@ impl Pair {
     pub(crate) fn reload(&mut self, config: Config) {
         let unchanged = self.config == config;
         let old = std::mem::replace(&mut self.config, config);
-        let plan = self.engine.plan_reload(&self.config);
+        let plan = self.engine.plan_reload(&self.config, &self.presence);
         assert_eq!(plan.actions.is_empty(), unchanged_but_order(&old, &self.config), "{:?}", plan.actions);
-        assert_eq!(self.engine.handle_reload(&self.config, &Readings::new(), self.now), plan);
+        assert_eq!(self.engine.handle_reload(&self.config, &readings(&self.presence), self.now), plan);
         let news = self.model.reload(&self.config);
         let old_wanted = wanted(&old);
         self.want_probes(&old_wanted);
@@ -111,6 +118,14 @@ impl Pair {
             assert_eq!(news, [], "the model itself");
         }
         self.settle(news);
+    }
+
+    /// Addresses and files come and go; each picture comes twice.
+    pub(crate) fn look_around(&mut self, presence: &Presence) {
+        self.presence = presence.clone();
+        self.engine.handle_presence(presence, self.now);
+        self.engine.handle_presence(presence, self.now);
+        self.settle(Vec::new());
     }
 
     pub(crate) fn finish(&mut self, id: ProbeId, outcome: &Outcome) {
@@ -193,11 +208,13 @@ impl Pair {
             self.log.push(format!("{:?} {}", self.now, describe(&command)));
             self.obey(command);
         }
-        let mut told = Vec::new();
+        let (mut told, mut gates) = (Vec::new(), BTreeSet::new());
         while let Some(event) = self.engine.next_event() {
             self.log.push(format!("{:?} {event:?}", self.now));
+            gates.extend(gate::told(&event));
             told.extend(news_of(event));
         }
+        assert_eq!(gates, self.gates.expect(&self.config, &self.presence), "gates at {:?}", self.now);
         let is_server = |n: &&News| matches!(n, News::Server { .. });
         let split =
             |news: &[News]| -> (Vec<News>, Vec<News>) { news.iter().cloned().partition(|n| is_server(&n)) };
@@ -214,12 +231,19 @@ impl Pair {
     }
 
     fn compare(&self) {
-        let wanted = self.model.table();
+        let mut wanted = self.model.table();
+        let active = gate::active_services(&self.config, &self.presence);
+        wanted.services.retain(|id, _| active.contains(id));
         assert_eq!(self.engine.table(), wanted, "the wanted table at {:?}", self.now);
         for (id, service) in &wanted.services {
             assert_eq!(self.kernel.services.get(id), Some(service), "what the kernel was told of {id}");
         }
+        let inactive: BTreeSet<ServiceId> =
+            self.engine.services().filter(|id| !active.contains(id)).collect();
+        assert!(inactive.iter().all(|id| !self.kernel.services.contains_key(id)), "left in the kernel");
         let snapshot = self.engine.snapshot(None);
+        let shown = snapshot.virtual_servers.iter().flat_map(|v| &v.inactive).map(|(id, _)| *id);
+        assert_eq!(shown.collect::<BTreeSet<_>>(), inactive);
         assert_eq!(snapshot.virtual_servers.len(), self.model.pools.len());
         for (status, pool) in snapshot.virtual_servers.iter().zip(&self.model.pools) {
             let name = &pool.config.name;
@@ -337,6 +361,10 @@ impl Run {
 }
 
 /// Every question with the timing it is asked at, once.
+pub(crate) fn readings(presence: &Presence) -> Readings {
+    Readings { presence: presence.clone(), ..Readings::new() }
+}
+
 fn wanted(config: &Config) -> Vec<(Probe, Timing)> {
     let mut wanted: Vec<(Probe, Timing)> = Vec::new();
     for check in config.virtual_servers.iter().flat_map(|v| &v.real_servers).flat_map(|s| &s.checks) {
@@ -383,6 +411,7 @@ fn news_of(event: Event) -> Option<News> {
         Event::Weight { .. }
         | Event::Failure { .. }
         | Event::LocalError { .. }
+        | Event::Gate { .. }
         | Event::Order { .. }
         | Event::OrderEnded { .. } => None,
     }

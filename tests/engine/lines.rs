@@ -104,3 +104,27 @@ fn read_destination(text: &str) -> (DestinationId, Destination) {
         Destination { forwarding, weight: weight.parse().unwrap(), upper_threshold: 0, lower_threshold: 0 };
     (DestinationId { address, port: port.unwrap_or(0) }, destination)
 }
+
+/// `V` (is there), `V empty`, `V serving`, `V A` (has it), `V A>0`, `V A=3`.
+pub(crate) fn holds(predicate: &str, table: &Table) -> bool {
+    let (service, rest) = predicate.split_once(' ').unwrap_or((predicate, ""));
+    let Some((_, service)) = table.services.iter().find(|(id, _)| service_name(id) == service) else {
+        return false;
+    };
+    let weight_of = |name: &str| {
+        let (address, port) = names::read(name);
+        let found =
+            service.destinations.iter().find(|(id, _)| id.address == address && Some(id.port) == port);
+        found.map(|(_, destination)| destination.weight)
+    };
+    match rest {
+        "" => true,
+        "empty" => service.destinations.is_empty(),
+        "serving" => service.is_serving(),
+        _ => match (rest.split_once('='), rest.split_once('>')) {
+            (Some((name, weight)), _) => weight_of(name) == Some(weight.parse().unwrap()),
+            (None, Some((name, weight))) => weight_of(name).is_some_and(|w| w > weight.parse().unwrap()),
+            (None, None) => weight_of(rest).is_some(),
+        },
+    }
+}

@@ -5,6 +5,8 @@ mod agreement;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod lines;
 #[cfg(test)]
 mod model;

@@ -11,9 +11,10 @@
 //! | `now` | what checks find from now on: `A down`, `A:443 up`, `A hangs`, `A local-error`, `A weight 5`, `A adds -3`; `A takes 0.3` seconds |
 //! | `reads` | of a `start` or `reload`: all checks are read before it, as the daemon does with files |
 //! | `wake` | a server whose checks are to run at once |
+//! | `present` | all addresses and files that are there from now on, `V on eth0`, `/run/active` |
 //! | `order` | `drain A`, `disable A in web`, `enable A`, `weight A 5`, `weight A auto`; `… for 3` seconds |
 //! | `expect` | the whole table |
-//! | `news` | all news of servers and quorums since the step before, in order |
+//! | `news` | all news of servers, quorums and gates (`web V active`) since the step before, in order |
 //! | `runs` | all runs started since the step before, `A@1.2`, and cancelled, `A cancelled` |
 //! | `never`, `always` | of every table since the step before: `V empty`, `V serving`, `V A`, `V A>0`, `V A=3` |
 //! | `plan` | of a `reload`: its actions |
@@ -27,13 +28,13 @@ use lvsd::engine::model::{Config, Fault, Outcome, Phase, Probe, Target, Verdict,
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::Table;
 use lvsd::engine::{
-    Command, Engine, Event, Identity, News, OrderChange, ProbeId, QuorumKind, Readings, Selector, Server,
-    Time,
+    Command, Engine, Event, Identity, News, OrderChange, Presence, ProbeId, QuorumKind, Readings, Selector,
+    Server, Time,
 };
 use serde::Deserialize;
 
 use crate::topology::{self, Seconds, Topology};
-use crate::{lines, names};
+use crate::{gate, lines, names};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,6 +61,7 @@ struct Step {
     #[serde(default)]
     reads: bool,
     wake: Option<String>,
+    present: Option<Vec<String>>,
     order: Option<String>,
     expect: Option<Vec<String>>,
     news: Option<Vec<String>>,
@@ -109,19 +111,23 @@ fn run(scenario: &Scenario) -> Vec<String> {
                 Some(_) | None => Memory::default(),
             };
             let kernel = found.or_else(|| world.as_ref().map(|w| w.kernel.clone())).unwrap_or_default();
-            let behaviour = world.take().map(|w| w.behaviour).unwrap_or_default();
-            world = Some(World::start(&config, &memory, kernel, at, behaviour, step));
+            let (behaviour, presence) = world.take().map(|w| (w.behaviour, w.presence)).unwrap_or_default();
+            world = Some(World::start(&config, &memory, kernel, at, (behaviour, presence), step));
         }
         let world = world.as_mut().unwrap_or_else(|| panic!("the first step starts"));
         for text in &step.now {
             world.behave(text);
         }
+        world.look_around(step);
         let mut plan = None;
         if let Some(name) = &step.reload {
             let config = topology::lower(&scenario.topology[name]);
             let readings = world.readings(&config, step);
             let done = world.engine.handle_reload(&config, &readings, world.now());
             plan = Some(done.actions.iter().map(ToString::to_string).collect());
+        }
+        if step.present.is_some() && step.start.is_none() && step.reload.is_none() {
+            world.engine.handle_presence(&world.presence, world.now());
         }
         if let Some(name) = &step.wake {
             let wanted = |probe: &Probe| target_name(&probe.target) == *name;
@@ -144,6 +150,7 @@ struct World {
     elapsed: Duration,
     kernel: Table,
     behaviour: BTreeMap<String, Behaviour>,
+    presence: Presence,
     /// Runs in flight, by when they end.
     running: BTreeMap<(Duration, ProbeId), String>,
     news: Vec<String>,
@@ -178,7 +185,7 @@ impl World {
         memory: &Memory,
         kernel: Table,
         elapsed: Duration,
-        behaviour: BTreeMap<String, Behaviour>,
+        (behaviour, presence): (BTreeMap<String, Behaviour>, Presence),
         step: &Step,
     ) -> Self {
         let mut world = Self {
@@ -186,6 +193,7 @@ impl World {
             elapsed,
             kernel,
             behaviour,
+            presence,
             running: BTreeMap::new(),
             news: Vec::new(),
             runs: Vec::new(),
@@ -194,6 +202,7 @@ impl World {
         for text in &step.now {
             world.behave(text);
         }
+        world.look_around(step);
         let readings = world.readings(config, step);
         world.engine = Engine::start(config, memory, &world.kernel, &readings, world.now());
         let ours: Vec<_> = world.engine.services().collect();
@@ -204,7 +213,14 @@ impl World {
     fn readings(&self, config: &Config, step: &Step) -> Readings {
         let servers = config.virtual_servers.iter().flat_map(|v| &v.real_servers);
         let probes = servers.flat_map(|s| &s.checks).map(|check| &check.probe).filter(|_| step.reads);
-        probes.map(|p| (Identity::of(p), self.outcome(&target_name(&p.target)))).collect()
+        let outcomes = probes.map(|p| (Identity::of(p), self.outcome(&target_name(&p.target))));
+        Readings { outcomes: outcomes.collect(), presence: self.presence.clone() }
+    }
+
+    fn look_around(&mut self, step: &Step) {
+        if let Some(present) = &step.present {
+            self.presence = gate::read_presence(present);
+        }
     }
 
     fn now(&self) -> Time {
@@ -328,6 +344,7 @@ impl World {
         }
         while let Some(event) = self.engine.next_event() {
             self.news.extend(news(&event));
+            self.news.extend(gate::lines(&event));
         }
         let changes = self.engine.take_table_changes();
         if changes.is_empty() {
@@ -354,10 +371,10 @@ impl World {
         compare("runs", &step.runs, &self.runs);
         compare("plan", &step.plan, &plan.unwrap_or_default());
         for table in &self.tables {
-            for predicate in step.never.iter().filter(|p| holds(p, table)) {
+            for predicate in step.never.iter().filter(|p| lines::holds(p, table)) {
                 wrong.push(format!("never {predicate:?}, yet {:?}", lines::write(table)));
             }
-            for predicate in step.always.iter().filter(|p| !holds(p, table)) {
+            for predicate in step.always.iter().filter(|p| !lines::holds(p, table)) {
                 wrong.push(format!("always {predicate:?}, yet {:?}", lines::write(table)));
             }
         }
@@ -391,30 +408,6 @@ fn news(event: &Event) -> Option<String> {
         }
         Event::Weight { of, from, to, .. } => Some(format!("{} weight {from} to {to}", name(of))),
         Event::LocalError { of, .. } => Some(format!("{} local error", name(of))),
-        Event::Failure { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
-    }
-}
-
-/// `V` (is there), `V empty`, `V serving`, `V A` (has it), `V A>0`, `V A=3`.
-fn holds(predicate: &str, table: &Table) -> bool {
-    let (service, rest) = predicate.split_once(' ').unwrap_or((predicate, ""));
-    let Some((_, service)) = table.services.iter().find(|(id, _)| lines::service_name(id) == service) else {
-        return false;
-    };
-    let weight_of = |name: &str| {
-        let (address, port) = names::read(name);
-        let found =
-            service.destinations.iter().find(|(id, _)| id.address == address && Some(id.port) == port);
-        found.map(|(_, destination)| destination.weight)
-    };
-    match rest {
-        "" => true,
-        "empty" => service.destinations.is_empty(),
-        "serving" => service.is_serving(),
-        _ => match (rest.split_once('='), rest.split_once('>')) {
-            (Some((name, weight)), _) => weight_of(name) == Some(weight.parse().unwrap()),
-            (None, Some((name, weight))) => weight_of(name).is_some_and(|w| w > weight.parse().unwrap()),
-            (None, None) => weight_of(rest).is_some(),
-        },
+        Event::Failure { .. } | Event::Gate { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
     }
 }

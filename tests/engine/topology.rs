@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    self, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, OnLocalError, OnStop,
-    Persistence, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag, SorryServer, Target, Tcp, Timeouts,
-    Timing, Tunnel,
+    self, ActiveWhen, AddressGate, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, Notify,
+    OnLocalError, OnStop, Persistence, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag, SorryServer,
+    Target, Tcp, Timeouts, Timing, Tunnel, Whose,
 };
 use lvsd::engine::table::ServiceId;
 use serde::Deserialize;
@@ -39,6 +39,7 @@ pub(crate) struct VirtualServer {
     hysteresis: u32,
     #[serde(default)]
     omega: bool,
+    active_when: Option<Gate>,
     #[serde(default)]
     inhibit_on_failure: bool,
     sorry_server: Option<Sorry>,
@@ -61,6 +62,35 @@ enum OneOrMany {
     None,
     One(String),
     Many(Vec<String>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gate {
+    address_present: Option<Present>,
+    interface: Option<String>,
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Present {
+    Own(bool),
+    Any(Vec<String>),
+}
+
+impl Gate {
+    fn lower(&self) -> ActiveWhen {
+        let whose = match (&self.address_present, &self.file) {
+            (None, Some(file)) => return ActiveWhen::File(file.clone()),
+            (Some(Present::Own(true)), None) => Whose::Own,
+            (Some(Present::Any(names)), None) => {
+                Whose::AnyOf(names.iter().map(|name| names::read(name).0).collect())
+            }
+            _ => panic!("no such condition: {self:?}"),
+        };
+        ActiveWhen::Address(AddressGate { whose, interface: self.interface.clone() })
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -160,6 +190,14 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
         log: "info".to_owned(),
         timeouts: Timeouts::default(),
         sync: None,
+        notify: Notify {
+            fifo: None,
+            script: None,
+            script_user: None,
+            script_timeout: Duration::from_secs(30),
+            start: None,
+            stop: None,
+        },
     };
     Config { daemon, virtual_servers }
 }
@@ -202,6 +240,8 @@ impl VirtualServer {
             sorry_server: self.sorry_server.as_ref().map(|s| s.lower(self.lb_kind.as_deref())),
             quorum_up: None,
             quorum_down: None,
+            announce: None,
+            active_when: self.active_when.as_ref().map(Gate::lower),
             real_servers: self.real_server.iter().map(|s| Arc::new(self.server(s, port))).collect(),
         }
     }

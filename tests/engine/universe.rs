@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    Check, CheckKind, Config, Family, Forwarding, Mode, OnLocalError, Persistence, Probe, Protocol,
-    RealServer, RealServerId, Scheduler, SorryServer, Target, Tcp, Timing, Tunnel, VirtualServer,
+    ActiveWhen, Check, CheckKind, Config, Family, Forwarding, Mode, OnLocalError, Persistence, Probe,
+    Protocol, RealServer, RealServerId, Scheduler, SorryServer, Target, Tcp, Timing, Tunnel, VirtualServer,
 };
 use lvsd::engine::table::ServiceId;
 use proptest::prelude::*;
 
+use crate::gate::any_gate;
 use crate::topology::config;
 
 pub(crate) const SERVICES: usize = 6;
@@ -31,6 +32,7 @@ pub(crate) struct PoolSpec {
     pub(crate) quorum: u32,
     pub(crate) hysteresis: u32,
     pub(crate) sorry: Option<SorrySpec>,
+    pub(crate) gate: Option<ActiveWhen>,
     pub(crate) scheduler: bool,
     pub(crate) persistent: bool,
     pub(crate) servers: Vec<ServerSpec>,
@@ -151,6 +153,8 @@ impl PoolSpec {
             }),
             quorum_up: None,
             quorum_down: None,
+            announce: None,
+            active_when: self.gate.clone(),
             real_servers: servers.collect(),
         }
     }
@@ -223,11 +227,12 @@ pub(crate) fn any_pool() -> impl Strategy<Value = PoolSpec> {
     let quorum = prop_oneof![4 => Just(1_u32), 3 => 1..6_u32];
     let hysteresis = prop_oneof![2 => Just(0_u32), 2 => 0..4_u32];
     let sorry = prop::option::of(any_sorry());
-    (quorum, hysteresis, sorry, any::<bool>(), any::<bool>(), servers).prop_map(
-        |(quorum, hysteresis, sorry, scheduler, persistent, servers)| PoolSpec {
+    (quorum, hysteresis, sorry, any_gate(), any::<bool>(), any::<bool>(), servers).prop_map(
+        |(quorum, hysteresis, sorry, gate, scheduler, persistent, servers)| PoolSpec {
             quorum,
             hysteresis,
             sorry,
+            gate,
             scheduler,
             persistent,
             servers,

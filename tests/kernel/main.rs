@@ -2,6 +2,8 @@
 //! kernel has no IPVS; each makes network name spaces of its own.
 
 #[cfg(test)]
+mod addresses;
+#[cfg(test)]
 #[path = "../daemon/mod.rs"]
 mod daemon;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Every IPVS request that any program sends to the kernel, read off an nlmon device.
+//! Every request about IPVS, or to change an address, that any program sends to the kernel, read off an
+//! nlmon device.
 //!
 //! Independent of lvsd: what is counted is what the kernel was asked, not what lvsd says.
 
@@ -43,7 +44,9 @@ impl Capture {
                 let last = stopped.load(Ordering::Relaxed);
                 match recvfrom::<LinkAddr>(socket.as_raw_fd(), &mut buffer) {
                     Ok((length, Some(from))) if from.hatype() == ARPHRD_NETLINK => {
-                        requests(&buffer[..length], family, &mut seen);
+                        // nlmon says of which netlink family a datagram is.
+                        let protocol = u16::from_be(from.protocol());
+                        requests(&buffer[..length], (protocol, family), &mut seen);
                     }
                     Ok(_) | Err(Errno::EINTR) => {}
                     Err(Errno::EAGAIN) if last => return seen,
@@ -64,13 +67,22 @@ impl Capture {
     }
 }
 
-/// Those of `requests` that change something in the kernel.
+/// Those of `requests` that change the table or its settings.
 pub(crate) fn writes(requests: &[&'static str]) -> Vec<&'static str> {
+    changes(requests).into_iter().filter(|name| !name.ends_with("_ADDRESS")).collect()
+}
+
+/// Those of `requests` that change something in the kernel, addresses too.
+pub(crate) fn changes(requests: &[&'static str]) -> Vec<&'static str> {
     requests.iter().copied().filter(|name| !name.starts_with("GET_")).collect()
 }
 
 const ARPHRD_NETLINK: u16 = 824;
 const NLM_F_REQUEST: u16 = 1;
+const NETLINK_ROUTE: u16 = 0;
+const NETLINK_GENERIC: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const RTM_DELADDR: u16 = 21;
 /// linux/ip_vs.h, `enum` after IPVS_GENL_VERSION.
 const COMMANDS: [&str; 18] = [
     "UNSPEC",
@@ -103,12 +115,18 @@ fn ipvs_family() -> u16 {
 
 /// Adds the requests of one datagram, which may be a batch: 16 bytes of netlink header, then
 /// the command. Answers have no request flag.
-fn requests(mut datagram: &[u8], family: u16, seen: &mut Vec<&'static str>) {
+fn requests(mut datagram: &[u8], (protocol, family): (u16, u16), seen: &mut Vec<&'static str>) {
     while let [a, b, c, d, t0, t1, f0, f1, _, _, _, _, _, _, _, _, command, ..] = *datagram {
         let length = u32::from_ne_bytes([a, b, c, d]) as usize;
         let (kind, flags) = (u16::from_ne_bytes([t0, t1]), u16::from_ne_bytes([f0, f1]));
-        if kind == family && flags & NLM_F_REQUEST != 0 {
-            seen.push(COMMANDS.get(usize::from(command)).copied().unwrap_or("UNKNOWN"));
+        match (protocol, kind) {
+            _ if flags & NLM_F_REQUEST == 0 => {}
+            (NETLINK_ROUTE, RTM_NEWADDR) => seen.push("NEW_ADDRESS"),
+            (NETLINK_ROUTE, RTM_DELADDR) => seen.push("DEL_ADDRESS"),
+            (NETLINK_GENERIC, kind) if kind == family => {
+                seen.push(COMMANDS.get(usize::from(command)).copied().unwrap_or("UNKNOWN"));
+            }
+            _ => {}
         }
         match datagram.get(length.max(16).next_multiple_of(4)..) {
             Some(rest) => datagram = rest,

@@ -4,6 +4,7 @@
 //! nothing and knows nothing of how lvsd works inside.
 
 pub(crate) mod backend;
+pub(crate) mod bird;
 pub(crate) mod capture;
 pub(crate) mod client;
 pub(crate) mod net;

@@ -6,7 +6,7 @@ use crate::config::context::Context;
 use crate::config::defaults;
 use crate::config::diagnostics::Finding;
 use crate::config::raw;
-use crate::engine::model::{Daemon, Drift, OnStop, Sync, SyncRole, Timeouts};
+use crate::engine::model::{Daemon, Drift, Notify, OnStop, Sync, SyncRole, Timeouts};
 
 pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
     Daemon {
@@ -24,7 +24,34 @@ pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
             udp: raw.timeouts.udp.value(),
         },
         sync: raw.sync.get().and_then(|sync| lower_sync(cx, &sync.value)),
+        notify: lower_notify(cx, raw),
     }
+}
+
+fn lower_notify(cx: &mut Context<'_>, daemon: &raw::Daemon) -> Notify {
+    let raw = &daemon.notify;
+    Notify {
+        fifo: lower_fifo(cx, daemon),
+        script: raw.script.value(),
+        script_user: raw.script_user.value(),
+        script_timeout: raw.script_timeout.value_or(defaults::SCRIPT_TIMEOUT),
+        start: raw.start.value(),
+        stop: raw.stop.value(),
+    }
+}
+
+/// A path of its own: whatever has the name of the FIFO must be one.
+fn lower_fifo(cx: &mut Context<'_>, daemon: &raw::Daemon) -> Option<PathBuf> {
+    let fifo = daemon.notify.fifo.get()?;
+    let others = [
+        ("control_socket", daemon.control_socket.value_or(PathBuf::from(defaults::CONTROL_SOCKET))),
+        ("state_file", daemon.state_file.value_or(PathBuf::from(defaults::STATE_FILE))),
+    ];
+    if let Some((other, _)) = others.iter().find(|(_, path)| *path == fifo.value) {
+        let finding = Finding::error(fifo.place, format!("`fifo` is also the path of `{other}`"));
+        cx.push(finding.remedy("write a path of its own, as in \"/run/lvsd/events\""));
+    }
+    Some(fifo.value.clone())
 }
 
 fn lower_sync(cx: &mut Context<'_>, raw: &raw::Sync) -> Option<Sync> {

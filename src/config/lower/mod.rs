@@ -1,6 +1,8 @@
 //! From what the files say to what it means: defaults, inheritance, and every rule that takes
 //! more than one value. Reads nothing but the mirror; gives values that cannot be wrong.
 
+mod active_when;
+mod announce;
 mod checks;
 mod daemon;
 mod forwarding;
@@ -56,6 +58,7 @@ struct Lowering<'r> {
     sync: Option<Place>,
     /// Kinds with an inherited virtual host, by the address of the kind without one.
     with_host: HashMap<(usize, String), Arc<CheckKind>>,
+    announced: announce::Announced,
     /// Kept once each: there are as many checks as servers, and few timings.
     timings: HashSet<Arc<Timing>>,
 }
@@ -72,6 +75,7 @@ impl<'r> Lowering<'r> {
             overlaps: HashSet::new(),
             sync: root.daemon.sync.get().map(|sync| sync.value.place),
             with_host: HashMap::new(),
+            announced: announce::Announced::default(),
         }
     }
 

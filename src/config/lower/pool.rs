@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::real_server::{Identities, Lowered};
 use super::services::Services;
-use super::{Lowering, forwarding, quorum, real_server, scheduling, services};
+use super::{Lowering, active_when, announce, forwarding, quorum, real_server, scheduling, services};
 use crate::config::context::{At, Context, Field};
 use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
@@ -50,6 +50,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
     let scheduler = scheduling::scheduler(cx, &pool);
     let flags = scheduling::flags(cx, &pool);
     let persistence = scheduling::persistence(cx, &raw.pool, &pool, &services);
+    let active_when = active_when::lower(cx, raw, &pool, &services);
     warn(
         cx,
         raw,
@@ -71,6 +72,8 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         sorry_server,
         quorum_up: raw.quorum_up.value(),
         quorum_down: raw.quorum_down.value(),
+        announce: announce::lower(cx, all, raw, &pool, (&services.ids, active_when.as_ref())),
+        active_when,
         real_servers,
         services: services.ids,
         // Broken only if something was reported, and then nobody sees this.

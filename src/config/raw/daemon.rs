@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::common::interface;
 use super::keys::{Scope, unknown_key};
+use super::notify::Notify;
 use super::{Field, Value};
 use crate::config::context::Context;
 use crate::config::diagnostics::Place;
@@ -37,6 +38,7 @@ pub(in crate::config) struct Daemon {
     pub(in crate::config) log: Field<String>,
     pub(in crate::config) timeouts: Timeouts,
     pub(in crate::config) sync: Field<Sync>,
+    pub(in crate::config) notify: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -82,6 +84,7 @@ impl Daemon {
                 "log" => daemon.log = value.field(cx, |cx, v| value::parsed(cx, v, log)),
                 "timeouts" => daemon.timeouts = Timeouts::read(cx, value),
                 "sync" => daemon.sync = value.field(cx, Sync::read),
+                "notify" => daemon.notify = Notify::read(cx, value),
                 _ => unknown_key(cx, Scope::Daemon, key),
             }
         }
@@ -143,7 +146,7 @@ impl Sync {
     }
 }
 
-fn path(cx: &mut Context<'_>, value: Value<'_>) -> Option<PathBuf> {
+pub(super) fn path(cx: &mut Context<'_>, value: Value<'_>) -> Option<PathBuf> {
     let text = value::line(cx, value)?;
     Some(cx.resolve(&text, value.place))
 }

@@ -11,11 +11,14 @@ pub(in crate::config) enum Scope {
     Daemon,
     Timeouts,
     Sync,
+    Notify,
     Defaults,
     VirtualServer,
     RealServer,
     SorryServer,
+    Announce,
     Tunnel,
+    ActiveWhen,
     Check,
     Tcp,
     Expect,
@@ -34,16 +37,19 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 24] = [
+    pub(super) const ALL: [Self; 27] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
         Self::Sync,
+        Self::Notify,
         Self::Defaults,
         Self::VirtualServer,
         Self::RealServer,
         Self::SorryServer,
+        Self::Announce,
         Self::Tunnel,
+        Self::ActiveWhen,
         Self::Check,
         Self::Tcp,
         Self::Expect,
@@ -67,11 +73,14 @@ impl Scope {
             Self::Daemon => "[daemon]",
             Self::Timeouts => "[daemon.timeouts]",
             Self::Sync => "[daemon.sync]",
+            Self::Notify => "[daemon.notify]",
             Self::Defaults => "[defaults]",
             Self::VirtualServer => "[[virtual_server]]",
             Self::RealServer => "[[virtual_server.real_server]]",
             Self::SorryServer => "`sorry_server`",
+            Self::Announce => "`announce`",
             Self::Tunnel => "`tunnel`",
+            Self::ActiveWhen => "`active_when`",
             Self::Check => "a check",
             Self::Tcp => "`tcp`",
             Self::Expect => "bytes or a pattern",
@@ -97,10 +106,13 @@ impl Scope {
             Self::Daemon => &[DAEMON],
             Self::Timeouts => &[&["tcp", "tcp_fin", "udp"]],
             Self::Sync => &[&["state", "interface", "id", "max_length", "group", "port", "ttl"]],
+            Self::Notify => &[&["fifo", "script", "script_user", "script_timeout", "start", "stop"]],
             Self::Defaults => &[POOL, COMMON],
             Self::VirtualServer => &[VIRTUAL_SERVER, POOL, COMMON],
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
+            Self::Announce => &[&["interface"]],
+            Self::ActiveWhen => &[&["address_present", "file", "interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
                 &[&["tcp", "http", "dns", "smtp", "udp", "ping", "script", "file", "grpc", "fwmark"], COMMON]
@@ -138,6 +150,7 @@ const DAEMON: &[&str] = &[
     "log",
     "timeouts",
     "sync",
+    "notify",
 ];
 
 /// Of a virtual server, and inherited from `[defaults]`.
@@ -154,8 +167,10 @@ const POOL: &[&str] = &[
     "quorum",
     "hysteresis",
     "omega",
+    "announce",
     "inhibit_on_failure",
     "virtualhost",
+    "active_when",
     "check",
 ];
 
@@ -212,7 +227,7 @@ const HTTP: &[&str] = &[
 
 /// Named in the documentation, but not built yet: adding one means adding its arm to the match
 /// of its table and taking it off this list.
-const NOT_YET: &[(Scope, &str)] = &[(Scope::Daemon, "notify")];
+const NOT_YET: &[(Scope, &str)] = &[(Scope::Notify, "mail"), (Scope::Notify, "webhook")];
 
 /// keepalived's words for the same things.
 const KEEPALIVED: &[(&str, &str)] = &[
@@ -239,6 +254,11 @@ const KEEPALIVED: &[(&str, &str)] = &[
     ("misc_path", "argv"),
     ("misc_dynamic", "dynamic_weight"),
     ("track_file", "path"),
+    ("lvs_notify_fifo", "fifo"),
+    ("lvs_notify_fifo_script", "script"),
+    ("startup_script", "start"),
+    ("shutdown_script", "stop"),
+    ("ha_suspend", "active_when"),
 ];
 
 /// keepalived's names of checks, as a check is written here.

@@ -3,6 +3,8 @@
 //! Each table has one function that matches on its keys. What is wrong with one value is
 //! reported here; what is wrong between values is for [`super::lower`].
 
+mod active_when;
+mod announce;
 mod check;
 mod common;
 mod daemon;
@@ -13,6 +15,7 @@ mod grpc;
 mod headers;
 mod http;
 pub(super) mod keys;
+mod notify;
 mod ping;
 mod script;
 mod smtp;
@@ -25,6 +28,7 @@ mod virtual_server;
 
 use std::collections::BTreeMap;
 
+pub(super) use announce::Announce;
 pub(super) use check::{Check, CheckRef};
 pub(super) use common::CommonOptions;
 pub(super) use daemon::{Daemon, Sync};

@@ -32,7 +32,7 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<CheckKind> 
 }
 
 /// Whether there is such a user shows when the script runs: the file may be for another machine.
-fn user(cx: &mut Context<'_>, value: Value<'_>) -> Option<String> {
+pub(super) fn user(cx: &mut Context<'_>, value: Value<'_>) -> Option<String> {
     value::parsed(cx, value, |name| {
         let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !matches!(c, ':' | '/');
         match !name.is_empty() && name.len() <= 256 && name.chars().all(is_plain) {

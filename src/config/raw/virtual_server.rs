@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use super::announce::{self, Announce};
 use super::check::{CheckRef, check_list};
 use super::keys::{Scope, unknown_key};
 use super::{At, CommonOptions, Field, ForwardingOptions, Section, Value, tables};
@@ -11,7 +12,7 @@ use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::http::host;
 use crate::config::text::{Wrong, quote};
 use crate::config::value;
-use crate::engine::model::{Argv, Family, Mark, Protocol, RealServerId};
+use crate::engine::model::{ActiveWhen, Argv, Family, Mark, Protocol, RealServerId};
 
 /// 31 days, keepalived's limit: what the kernel counts in ticks must not overflow.
 const PERSISTENCE_MAXIMUM: u32 = 2_678_400;
@@ -30,8 +31,11 @@ pub(in crate::config) struct PoolOptions {
     pub(in crate::config) quorum: Field<u32>,
     pub(in crate::config) hysteresis: Field<u32>,
     pub(in crate::config) omega: Field<bool>,
+    pub(in crate::config) announce: Field<Announce>,
     pub(in crate::config) inhibit_on_failure: Field<bool>,
     pub(in crate::config) virtualhost: Field<String>,
+    /// `None`: always.
+    pub(in crate::config) active_when: Field<Option<ActiveWhen>>,
     pub(in crate::config) check: Field<Vec<At<CheckRef>>>,
 }
 
@@ -103,9 +107,11 @@ impl PoolOptions {
             "one_packet" => self.one_packet = value.field(cx, value::boolean),
             "quorum" => self.quorum = value.field(cx, value::positive),
             "hysteresis" => self.hysteresis = value.field(cx, value::count),
+            "announce" => self.announce = value.field(cx, announce::read),
             "omega" => self.omega = value.field(cx, value::boolean),
             "inhibit_on_failure" => self.inhibit_on_failure = value.field(cx, value::boolean),
             "virtualhost" => self.virtualhost = value.field(cx, host),
+            "active_when" => self.active_when = value.field(cx, super::active_when::read),
             "check" => self.check = value.field(cx, check_list),
             _ => return self.forwarding.read_key(cx, key, value),
         }
@@ -127,8 +133,10 @@ impl PoolOptions {
             quorum: self.quorum.or(&outer.quorum),
             hysteresis: self.hysteresis.or(&outer.hysteresis),
             omega: self.omega.or(&outer.omega),
+            announce: self.announce.or(&outer.announce),
             inhibit_on_failure: self.inhibit_on_failure.or(&outer.inhibit_on_failure),
             virtualhost: self.virtualhost.or(&outer.virtualhost),
+            active_when: self.active_when.or(&outer.active_when),
             check: self.check.or(&outer.check),
         }
     }

@@ -18,6 +18,20 @@ pub(in crate::config) fn of(scope: Scope) -> Keys {
             ("virtual_server", list(refer("virtual_server"))),
         ],
         Scope::Daemon => daemon(),
+        Scope::Notify => vec![
+            ("fifo", line()),
+            ("script", argv()),
+            ("script_user", line()),
+            ("script_timeout", refer("duration")),
+            ("start", argv()),
+            ("stop", argv()),
+        ],
+        Scope::Announce => vec![("interface", interface())],
+        Scope::ActiveWhen => vec![
+            ("address_present", json!({ "anyOf": [{ "const": true }, one_or_more(line())] })),
+            ("file", line()),
+            ("interface", interface()),
+        ],
         Scope::Timeouts => ["tcp", "tcp_fin", "udp"].map(|key| (key, refer("duration"))).to_vec(),
         Scope::Sync => vec![
             ("state", words(&["master", "backup", "both"])),
@@ -70,7 +84,8 @@ pub(super) fn rules(scope: Scope) -> Value {
         Scope::Dialogue => json!({ "anyOf": required(&["expect", "send"]) }),
         Scope::Url | Scope::File => json!({ "required": ["path"] }),
         Scope::Script => json!({ "required": ["argv"] }),
-        Scope::Sync => json!({ "required": ["interface"] }),
+        Scope::Sync | Scope::Announce => json!({ "required": ["interface"] }),
+        Scope::ActiveWhen => json!({ "oneOf": required(&["address_present", "file"]) }),
         Scope::RealServer | Scope::SorryServer => json!({ "required": ["address"] }),
         Scope::VirtualServer => json!({ "anyOf": required(&["address", "fwmark"]) }),
         Scope::Root
@@ -78,6 +93,7 @@ pub(super) fn rules(scope: Scope) -> Value {
         | Scope::Timeouts
         | Scope::Defaults
         | Scope::Tunnel
+        | Scope::Notify
         | Scope::Tcp
         | Scope::Smtp
         | Scope::Grpc
@@ -101,6 +117,7 @@ fn daemon() -> Keys {
         ("drift_interval", refer("duration")),
         ("log", line()),
         ("timeouts", refer("timeouts")),
+        ("notify", refer("notify")),
         ("sync", refer("sync")),
     ]
 }
@@ -124,6 +141,8 @@ fn pool() -> Keys {
         ("inhibit_on_failure", flag()),
         ("virtualhost", line()),
         ("check", checks()),
+        ("announce", json!({ "anyOf": [{ "const": false }, refer("announce")] })),
+        ("active_when", json!({ "anyOf": [{ "const": "always" }, refer("active_when")] })),
     ];
     [own, forwarding()].concat()
 }
@@ -237,6 +256,9 @@ fn check_kind(scope: Scope) -> Keys {
         Scope::Ping => vec![("size", integer(0, 65_507))],
         Scope::Root
         | Scope::Daemon
+        | Scope::Notify
+        | Scope::Announce
+        | Scope::ActiveWhen
         | Scope::Timeouts
         | Scope::Sync
         | Scope::Defaults

@@ -1,13 +1,16 @@
 //! The table of `lvsd status`. Lines are as long as they must be: who prints them on a terminal cuts them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::order_name;
 use crate::control::duration;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{
-    CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot, VirtualServerStatus,
+    AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
+    VirtualServerStatus,
 };
+use crate::engine::table::ServiceId;
 use crate::engine::time::Time;
 
 /// Before the text of a remark.
@@ -40,19 +43,30 @@ fn virtual_server(vs: &VirtualServerStatus, now: Time) -> String {
     let state = if q.up { "quorum up" } else { "QUORUM DOWN" };
     let relation = if q.up { "lost below" } else { "gained at" };
     let mut lines = vec![format!(
-        "{}  {}  {state} for {}, weight {}, {relation} {}",
+        "{}  {}  {state} for {}, weight {}, {relation} {}{}",
         clean(&vs.name),
         clean(&vs.scheduler),
         duration::display(now.since(q.since)),
         q.weight,
         // With nothing alive the quorum is lost whatever the threshold.
         q.threshold.max(1),
+        match vs.inactive.len() {
+            0 => String::new(),
+            all if all == vs.services.len() => ", not active".to_owned(),
+            some => format!(", {some} of {} services not active", vs.services.len()),
+        },
     )];
-    lines.extend(vs.services.iter().map(|service| format!("  {service}")));
+    let inactive: BTreeMap<ServiceId, &str> =
+        vs.inactive.iter().map(|(service, reason)| (*service, reason.as_str())).collect();
+    lines.extend(vs.services.iter().map(|service| match inactive.get(service) {
+        Some(reason) => format!("  {service}  not active: {}", clean(reason)),
+        None => format!("  {service}"),
+    }));
     lines.extend(vs.missing.iter().map(|(service, refusal)| match refusal {
         Some(refusal) => format!("  NOT AS WANTED in the kernel: {service}: {}", clean(refusal)),
         None => format!("  NOT AS WANTED in the kernel: {service}"),
     }));
+    lines.extend(vs.announcements.iter().map(announcement));
     if let Some(sorry) = vs.sorry_server {
         let role = if sorry.active { "SERVING" } else { "standing by" };
         lines.push(format!("  sorry server {}  {role}", sorry.address));
@@ -63,6 +77,17 @@ fn virtual_server(vs: &VirtualServerStatus, now: Time) -> String {
         real_servers(&vs.real_servers, now, &mut lines);
     }
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
+}
+
+fn announcement(status: &AnnouncementStatus) -> String {
+    let AnnouncementStatus { address, interface, announced, wanted, problem } = status;
+    let state = match (wanted, announced) {
+        (_, true) => "announced on",
+        (true, false) => "NOT ANNOUNCED on",
+        (false, false) => "withdrawn from",
+    };
+    let why = problem.as_ref().map(|why| format!(": {}", clean(why))).unwrap_or_default();
+    format!("  {address} {state} {interface}{why}")
 }
 
 fn real_servers(servers: &[RealServerStatus], now: Time, lines: &mut Vec<String>) {

@@ -48,6 +48,11 @@ fn real_server(address: &str, checks: Vec<CheckStatus>) -> RealServerStatus {
     }
 }
 
+fn announcement(address: &str, announced: bool, wanted: bool, problem: Option<&str>) -> AnnouncementStatus {
+    let (address, problem) = (address.parse().unwrap(), problem.map(ToOwned::to_owned));
+    AnnouncementStatus { address, interface: "lvs0".into(), announced, wanted, problem }
+}
+
 fn snapshot() -> Snapshot {
     let note = |reason: Option<&str>, until| OrderNote {
         by: "alice".into(),
@@ -90,6 +95,7 @@ fn snapshot() -> Snapshot {
                 name: "web".into(),
                 services: vec![service("192.0.2.10"), service("2001:db8::10")],
                 scheduler: "wrr".into(),
+                inactive: vec![],
                 quorum: QuorumStatus {
                     up: false,
                     weight: 1,
@@ -114,11 +120,17 @@ fn snapshot() -> Snapshot {
                     (service("192.0.2.10"), Some("add service tcp 192.0.2.10:80: no such scheduler".into())),
                     (service("2001:db8::10"), None),
                 ],
+                announcements: vec![
+                    announcement("192.0.2.10", true, true, None),
+                    announcement("2001:db8::10", false, true, Some("there is no interface lvs0\u{1b}[31m")),
+                    announcement("192.0.2.11", false, false, Some("no quorum in web")),
+                ],
             },
             VirtualServerStatus {
                 name: "empty".into(),
                 services: vec![service("192.0.2.11")],
                 scheduler: "rr".into(),
+                inactive: vec![(service("192.0.2.11"), "192.0.2.11 is on no interface".into())],
                 quorum: QuorumStatus {
                     up: true,
                     weight: 0,
@@ -130,6 +142,7 @@ fn snapshot() -> Snapshot {
                 sorry_server: None,
                 real_servers: vec![],
                 missing: vec![],
+                announcements: vec![],
             },
         ],
     }
@@ -139,6 +152,7 @@ fn snapshot() -> Snapshot {
 fn json_has_the_documented_keys_in_the_documented_order() {
     let mut snapshot = snapshot();
     snapshot.virtual_servers[0].real_servers.truncate(2);
+    snapshot.virtual_servers[0].announcements.swap_remove(1);
     let reply = reply(&snapshot, "lvs1", None, at(1000));
     assert_eq!(
         reply.data.unwrap().get(),
@@ -158,10 +172,13 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
             r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]}],"#,
             r#""missing":[{"service":"tcp 192.0.2.10:80","refusal":"add service tcp 192.0.2.10:80: no such scheduler"},"#,
-            r#"{"service":"tcp [2001:db8::10]:80","refusal":null}]},"#,
+            r#"{"service":"tcp [2001:db8::10]:80","refusal":null}],"#,
+            r#""announce":[{"address":"192.0.2.10","interface":"lvs0","announced":true,"wanted":true,"problem":null},"#,
+            r#"{"address":"192.0.2.11","interface":"lvs0","announced":false,"wanted":false,"problem":"no quorum in web"}],"active":true,"inactive":[]},"#,
             r#"{"name":"empty","services":["tcp 192.0.2.11:80"],"scheduler":"rr","#,
             r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1,"age_ms":0},"#,
-            r#""sorry_server":null,"real_servers":[],"missing":[]}],"#,
+            r#""sorry_server":null,"real_servers":[],"missing":[],"announce":[],"active":false,"#,
+            r#""inactive":[{"service":"tcp 192.0.2.11:80","reason":"192.0.2.11 is on no interface"}]}],"#,
             r#""kernel":{"operations":7,"failures":1,"drift":2},"broken_checks":3,"dry_run":true}"#,
         )
     );

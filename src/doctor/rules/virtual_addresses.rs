@@ -12,6 +12,7 @@ pub(super) fn examine(case: &Case<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut all_here = true;
     for pool in case.pools() {
+        found.extend(announced_where(case, pool));
         let missing = missing(case, pool);
         all_here &= missing.is_empty();
         found.extend(not_here(case, pool, &missing));
@@ -37,7 +38,24 @@ fn addresses(pool: &VirtualServer) -> impl Iterator<Item = IpAddr> + '_ {
     })
 }
 
+/// The interface is the operator's to make.
+fn announced_where(case: &Case<'_>, pool: &VirtualServer) -> Option<Finding> {
+    let interface = &pool.announce.as_ref()?.interface;
+    if case.facts.interfaces.is_empty() || case.facts.interfaces.contains(interface.as_ref()) {
+        return None;
+    }
+    let found = format!("there is no interface {interface} to announce addresses on");
+    let why = "the virtual address stands nowhere, and no client is served";
+    let finding = Finding::new(Level::Fault, "announce", found, "ip link show").because(why);
+    let finding = finding.concerns(vec![pool.name.clone()]);
+    Some(finding.run(format!("ip link add {interface} type dummy && ip link set {interface} up")))
+}
+
+/// What lvsd puts there itself is not missed.
 fn missing(case: &Case<'_>, pool: &VirtualServer) -> BTreeSet<IpAddr> {
+    if pool.announce.is_some() {
+        return BTreeSet::new();
+    }
     addresses(pool).filter(|address| !case.facts.is_local(*address)).collect()
 }
 
@@ -47,6 +65,8 @@ fn not_here(case: &Case<'_>, pool: &VirtualServer, missing: &BTreeSet<IpAddr>) -
     let movers = case.facts.address_movers.join(", ");
     let (level, reason) = if !movers.is_empty() {
         (Level::Advice, format!("right while the other director has it: {movers} runs here"))
+    } else if pool.active_when.is_some() {
+        (Level::Advice, "right while the condition of active_when does not hold".to_owned())
     } else if case.config.daemon.sync.is_some() {
         (Level::Advice, "right while the other director of [daemon.sync] has it".to_owned())
     } else {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 use tracing::Level;
 
 use super::*;
@@ -13,17 +14,20 @@ use crate::engine::model::{CheckKind, Config, Mode, OnLocalError, Phase, Probe, 
 use crate::engine::snapshot::OrderNote;
 use crate::engine::table::Table;
 use crate::engine::{Engine, Readings, Selector, Transition};
-use crate::notify::Limits;
 use crate::runtime::testing::{self, Line, SOON, logged};
 
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 const SERVER: &str = "198.51.100.11:80";
 
+fn outlets(runtime: &Runtime) -> Outlets {
+    let helper = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime/testdata/helper").into();
+    Outlets::new(runtime.handle().clone(), helper, &testing::config(vec![]).daemon.notify)
+}
+
 /// Logs what an announcer makes of these events.
 fn announced(events: Vec<Event>) -> Vec<Line> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let dispatcher = Dispatcher::new(runtime.handle().clone(), Limits::default());
-    let mut announcer = Announcer::new("lvs1".to_owned(), dispatcher);
+    let mut announcer = Announcer::new("lvs1".to_owned(), outlets(&runtime));
     logged(|| events.into_iter().for_each(|event| announcer.announce(event, NOW)))
 }
 
@@ -227,8 +231,7 @@ fn weights_and_orders_are_information() {
 #[test]
 fn errors_of_our_own_are_counted_and_said_hourly() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let dispatcher = Dispatcher::new(runtime.handle().clone(), Limits::default());
-    let mut announcer = Announcer::new("lvs1".to_owned(), dispatcher);
+    let mut announcer = Announcer::new("lvs1".to_owned(), outlets(&runtime));
     let mut say = |reason: &str, now| {
         let event = Event::LocalError { of: server(), check: check(), fault: fault(reason) };
         logged(|| announcer.announce(event, now))
@@ -254,7 +257,7 @@ fn errors_of_our_own_are_counted_and_said_hourly() {
 /// A pool whose scripts write what they are told into a file.
 struct Scene {
     directory: TempDir,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
 }
 
 impl Scene {
@@ -264,8 +267,7 @@ impl Scene {
     }
 
     fn announcer(&self) -> Announcer {
-        let dispatcher = Dispatcher::new(self.runtime.handle().clone(), Limits::default());
-        Announcer::new("lvs1".to_owned(), dispatcher)
+        Announcer::new("lvs1".to_owned(), outlets(&self.runtime))
     }
 
     fn script(&self, word: &str) -> Option<Argv> {
@@ -287,8 +289,7 @@ impl Scene {
 
     /// What has been told when all scripts have ended, in no order between objects.
     fn told(&self, announcer: Announcer) -> Vec<String> {
-        let finished = self.runtime.block_on(announcer.into_notifications().finish(SOON));
-        assert_eq!(finished.abandoned, 0);
+        self.runtime.block_on(announcer.into_outlets().finish(SOON));
         let text = std::fs::read_to_string(self.directory.path().join("told")).unwrap_or_default();
         let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
         lines.sort();
@@ -333,7 +334,7 @@ fn every_change_runs_its_script() {
 fn the_stop_tells_those_that_are_up() {
     let scene = Scene::new();
     let down = "198.51.100.12:80";
-    let mut pool = (*scene.pool()).clone();
+    let mut pool = model::VirtualServer { omega: true, ..(*scene.pool()).clone() };
     let second = (*testing::real_server(down)).clone();
     pool.real_servers.push(Arc::new(model::RealServer {
         notify_down: scene.script("second-down").map(Arc::new),
@@ -344,8 +345,8 @@ fn the_stop_tells_those_that_are_up() {
     let selector = Selector { address: [198, 51, 100, 12].into(), port: None, virtual_server: None };
     let ordered = engine.handle_order(selector, OrderChange::Disable, &note("alice", None)).unwrap();
     assert_eq!(ordered.servers.len(), 1);
-    let announcer = scene.announcer();
-    announcer.announce_stop(&engine.virtual_servers()[0]);
+    let mut announcer = scene.announcer();
+    announcer.announce_stop(engine.virtual_servers());
     assert_eq!(
         scene.told(announcer),
         [

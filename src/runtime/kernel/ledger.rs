@@ -20,6 +20,9 @@ pub(super) struct Ledger {
     /// As seen by the last dump, brought forward by every write since.
     observed: Table,
     owned: BTreeSet<ServiceId>,
+    /// Services of the configuration. Once wanted in the table or out of it, they stay owned: one that is
+    /// to be out while another host is active must not come back by anybody's hand.
+    configured: BTreeSet<ServiceId>,
     /// Services whose entry may differ from what is wanted.
     unsettled: BTreeSet<ServiceId>,
     /// Those of them that wait for their next try; one that cannot be written never holds up the others.
@@ -64,6 +67,11 @@ impl Ledger {
                 None => self.wanted.services.remove(&id),
             };
         }
+    }
+
+    /// Which services are configured from now on.
+    pub(super) fn keep(&mut self, configured: BTreeSet<ServiceId>) {
+        self.configured = configured;
     }
 
     /// Wants nothing any more: all that is owned is to go.
@@ -127,6 +135,7 @@ impl Ledger {
                 // One entry instead of two equal ones: comparing them again costs nothing.
                 (Some(wanted), Some(observed)) if wanted == observed => *observed = Arc::clone(wanted),
                 (Some(_), _) | (None, Some(_)) => {}
+                (None, None) if self.configured.contains(&id) => {}
                 (None, None) => {
                     self.owned.remove(&id);
                 }
@@ -171,6 +180,11 @@ impl Ledger {
 
     pub(super) fn is_settled(&self) -> bool {
         self.unsettled.is_empty()
+    }
+
+    /// Services that are not, or may not be, as they are wanted.
+    pub(super) fn unsettled(&self) -> &BTreeSet<ServiceId> {
+        &self.unsettled
     }
 
     pub(super) fn is_settled_for(&self, id: &ServiceId) -> bool {

@@ -31,16 +31,25 @@ use writer::WritingThread;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
+#[cfg(test)]
+impl Ticket {
+    pub(super) const fn for_tests(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// What the writer tells the supervisor. The channel closes when the writer ends, be it asked or broken.
 #[derive(Debug)]
 pub(super) enum Report {
     /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
-    /// time; `settled` says that nothing is left to do, of this time or of any before.
+    /// time; `settled` says that nothing is left to do, of this time or of any before, and `open` for
+    /// which services there is.
     Written {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
         settled: bool,
+        open: BTreeSet<ServiceId>,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,
@@ -70,6 +79,7 @@ pub(super) struct Settings {
 #[derive(Default)]
 struct Inbox {
     wants: BTreeMap<ServiceId, Option<Arc<Service>>>,
+    configured: Option<BTreeSet<ServiceId>>,
     ticket: Ticket,
     settings: Option<Settings>,
     drift: Option<Drift>,
@@ -81,7 +91,8 @@ struct Inbox {
 impl Inbox {
     /// Nothing has come since `taken`. An empty wish is news too: it asks how far the writer is.
     fn is_idle(&self, taken: Ticket) -> bool {
-        let Self { wants, ticket, settings, drift, dump, views, stop } = self;
+        // Which services are configured matters to what is wanted only, and comes before it.
+        let Self { wants, configured: _, ticket, settings, drift, dump, views, stop } = self;
         *ticket <= taken
             && wants.is_empty()
             && settings.is_none()
@@ -182,6 +193,11 @@ impl Writer {
     pub(super) fn want(&mut self, changes: Vec<Change>) -> Ticket {
         self.ticket = Ticket(self.ticket.0 + 1);
         self.post(|inbox| inbox.wants.extend(changes))
+    }
+
+    /// The services of the configuration: they are ours, wanted in the table or not.
+    pub(super) fn keep(&mut self, configured: BTreeSet<ServiceId>) {
+        self.post(|inbox| inbox.configured = Some(configured));
     }
 
     pub(super) fn set(&mut self, settings: Settings) -> Ticket {

@@ -47,8 +47,8 @@ pub(super) struct WritingThread {
     taken: Ticket,
     unreported: Tally,
     reported: Ticket,
-    /// As last reported.
-    settled: bool,
+    /// Services that were unsettled, as last reported.
+    open: BTreeSet<ServiceId>,
 }
 
 /// What has been done since the last report of it.
@@ -87,7 +87,7 @@ impl WritingThread {
             taken: Ticket::default(),
             unreported: Tally::default(),
             reported: Ticket::default(),
-            settled: true,
+            open: BTreeSet::new(),
         }
     }
 
@@ -139,6 +139,7 @@ impl WritingThread {
             }
             self.drift = drift;
         }
+        inbox.configured.into_iter().for_each(|services| self.ledger.keep(services));
         self.want(inbox.wants);
         match inbox.dump {
             Some((Ok(seen), began)) => self.observe(seen, began),
@@ -220,10 +221,11 @@ impl WritingThread {
     fn report_written(&mut self) {
         let Tally { operations, failed } = std::mem::take(&mut self.unreported);
         let (ticket, settled) = (self.taken, self.ledger.is_settled());
-        let news = ticket > self.reported || settled != self.settled;
+        let open = self.ledger.unsettled();
+        let news = ticket > self.reported || *open != self.open;
         if operations > 0 || !failed.is_empty() || news {
-            (self.reported, self.settled) = (ticket, settled);
-            self.report(Report::Written { ticket, operations, failed, settled });
+            (self.reported, self.open) = (ticket, open.clone());
+            self.report(Report::Written { ticket, operations, failed, settled, open: open.clone() });
         }
     }
 
@@ -251,7 +253,10 @@ impl WritingThread {
     }
 
     fn take_newer_wishes(&mut self) -> bool {
-        let wants = std::mem::take(&mut lock(&self.shared.inbox).wants);
+        let mut inbox = lock(&self.shared.inbox);
+        let (wants, configured) = (std::mem::take(&mut inbox.wants), inbox.configured.take());
+        drop(inbox);
+        configured.into_iter().for_each(|services| self.ledger.keep(services));
         let any = !wants.is_empty();
         self.want(wants);
         any

@@ -11,6 +11,7 @@ use crate::engine::table::Table;
 use crate::runtime::state_file;
 use crate::runtime::testing::{SOON, config, pool, service, tcp, within};
 
+mod addresses;
 mod failing;
 mod settings;
 

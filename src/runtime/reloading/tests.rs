@@ -23,7 +23,7 @@ fn plan(before: Vec<Arc<VirtualServer>>, after: Vec<Arc<VirtualServer>>) -> Plan
         &crate::engine::Readings::new(),
         Time::ZERO,
     );
-    running.plan_reload(&Config { virtual_servers: after, ..config(vec![]) })
+    running.plan_reload(&Config { virtual_servers: after, ..config(vec![]) }, &Default::default())
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn example() -> State {
         failures: 0,
         successes: 0,
         weight: WeightChange::None,
+        heard: Time::from_nanos(999_000_000_000),
         last: None,
     };
     let servers = vec![
@@ -85,6 +86,10 @@ fn example() -> State {
             service_id("sctp 192.0.2.10:0").unwrap(),
             mark,
         ]),
+        announced: BTreeSet::from([
+            virtual_address("192.0.2.10 on lvs0").unwrap(),
+            virtual_address("2001:db8::10 on lvs 0").unwrap(),
+        ]),
         original_timeouts: Some(Timeouts {
             tcp: NonZeroU32::new(900),
             tcp_fin: NonZeroU32::new(120),
@@ -97,6 +102,7 @@ fn example() -> State {
 const GOLDEN: &str = concat!(
     r#"{"version":1,"boot_id":"6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab","stamp":"00000001000000000000","#,
     r#""owned":["fwmark 5 ipv6","sctp 192.0.2.10:0","tcp 192.0.2.10:80","udp [2001:db8::10]:53"],"#,
+    r#""announced":["192.0.2.10 on lvs0","2001:db8::10 on lvs 0"],"#,
     r#""original_timeouts":[900,120,300],"virtual_servers":[{"services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
     r#""quorum_up":true,"real_servers":[{"address":"198.51.100.11:80","order":["drain",{"by":"alice","#,
     r#""reason":"disk \"full\"","since":900000000000,"until":1060000000000}],"#,
@@ -266,13 +272,15 @@ prop_compose! {
         up in any::<bool>(),
         failures in any::<u32>(),
         successes in any::<u32>(),
+        heard in any::<u64>(),
         weight in prop_oneof![
             Just(WeightChange::None),
             any::<u32>().prop_map(WeightChange::Absolute),
             any::<i64>().prop_map(WeightChange::Delta),
         ],
     ) -> (Identity, CheckerState) {
-        let state = CheckerState { up, has_run: true, failures, successes, weight, last: None };
+        let heard = Time::from_nanos(heard);
+        let state = CheckerState { up, has_run: true, failures, successes, weight, heard, last: None };
         (Identity::parse(&format!("{identity:x}")).unwrap(), state)
     }
 }
@@ -305,15 +313,23 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn virtual_addresses()(interface in "[!-~]{1,15}", address in any::<IpAddr>()) -> VirtualAddress {
+        VirtualAddress { interface: interface.as_str().into(), address }
+    }
+}
+
+prop_compose! {
     fn states()(
         saved_at in 0..=NOW.as_nanos(),
         virtual_servers in proptest::collection::vec(pools(), 0..3),
         owned in proptest::collection::btree_set(services(), 0..4),
+        announced in proptest::collection::btree_set(virtual_addresses(), 0..4),
         timeouts in any::<Option<[Option<NonZeroU32>; 3]>>(),
     ) -> State {
         State {
             memory: Memory { saved_at: Some(Time::from_nanos(saved_at)), virtual_servers },
             owned,
+            announced,
             original_timeouts: timeouts.map(|[tcp, tcp_fin, udp]| Timeouts { tcp, tcp_fin, udp }),
         }
     }

@@ -42,6 +42,7 @@ fn state(services: u16) -> State {
     State {
         memory: Memory { saved_at: Some(clock::now()), virtual_servers: vec![] },
         owned: (1..=services).map(|port| tcp(&format!("192.0.2.10:{port}"))).collect(),
+        announced: BTreeSet::new(),
         original_timeouts: None,
     }
 }

@@ -15,6 +15,7 @@ fn plain(retry: u32) -> Checker {
         failures: 0,
         successes: 0,
         weight: WeightChange::None,
+        heard: Time::ZERO,
         last: None,
     };
     Checker::new(check(&text), state)

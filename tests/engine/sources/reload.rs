@@ -121,7 +121,7 @@ fn an_action_reads_like_a_line_of_a_log() {
 fn a_plan_alone_changes_nothing() {
     let mut scene = Scene::new(ONE);
     let before = (scene.table(), scene.engine.snapshot(None), scene.engine.poll_timeout());
-    let plan = scene.engine.plan_reload(&config("virtual_server = []"));
+    let plan = scene.engine.plan_reload(&config("virtual_server = []"), &lvsd::engine::Presence::default());
     assert_eq!(kinds(&plan), [ActionKind::RemoveVirtualServer]);
     scene.take();
     assert_eq!((scene.table(), scene.engine.snapshot(None), scene.engine.poll_timeout()), before);

@@ -304,3 +304,23 @@ fn every_operation_brings_the_observed_table_forward() {
     }
     assert!(rig.table().services[&tcp(WEB)].destinations.contains_key(&id));
 }
+
+#[test]
+fn a_configured_service_that_is_not_active_stays_owned() {
+    let mut rig = Rig::new(Table::default(), []);
+    rig.ledger.keep([tcp(WEB)].into());
+    rig.want(WEB, None);
+    assert_eq!(rig.write(), [""; 0]);
+    assert!(rig.ledger.is_settled());
+    // By hand, while another host is the active one.
+    rig.by_hand(Operation::AddService { service: tcp(WEB), attributes: web(3).attributes.clone() });
+    rig.look(Drift::Repair);
+    assert_eq!(rig.write(), ["-D -t 192.0.2.10:80"]);
+    // One that has left the configuration is anybody's.
+    rig.ledger.keep(BTreeSet::new());
+    rig.want(WEB, None);
+    rig.write();
+    rig.by_hand(Operation::AddService { service: tcp(WEB), attributes: web(3).attributes.clone() });
+    assert_eq!(rig.look(Drift::Repair), [""; 0]);
+    assert_eq!(rig.write(), [""; 0]);
+}

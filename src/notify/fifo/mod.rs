@@ -1,0 +1,196 @@
+//! keepalived's lines for whoever reads the FIFO: first how everything stands, then what happens.
+//!
+//! One task has the pipe. It never waits for a reader but by the event loop: a reader that stops
+//! costs lines, and is told how everything stands once it goes on. Who knows how everything stands is
+//! asked through [`Fifo::wants_state`], so that the answer has its place among the lines.
+//!
+//! A reader that comes is found by trying to open the pipe for writing, which takes a reader: one that
+//! waits in open(2) for a writer shows in no other way. keepalived opens both ends itself, does not
+//! notice readers, and keeps lines for the next one that may be hours old.
+
+mod backlog;
+mod node;
+mod stream;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use backlog::{Backlog, Pushed};
+use node::{Found, Id, Origin, Problem};
+use stream::Stream;
+
+/// How often a reader is looked for.
+const SEARCH: Duration = Duration::from_millis(200);
+/// For a file system to take the FIFO away at the end.
+const REMOVAL: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Fifo {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+    /// Until when lines are written once nothing more comes.
+    end: watch::Sender<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    /// A mutex and no channel: the bound that must hold drops the oldest. Never held across an await.
+    backlog: Mutex<Backlog>,
+    /// There is more to write.
+    more: Notify,
+    /// How everything stands is wanted.
+    asking: Arc<Notify>,
+}
+
+impl Fifo {
+    /// `user`: whose programs read it. `asking` is notified when how everything stands is wanted.
+    pub(super) fn start(runtime: &Handle, path: PathBuf, user: Option<String>, asking: Arc<Notify>) -> Self {
+        let shared = Shared { path, backlog: Mutex::default(), more: Notify::new(), asking };
+        let shared = Arc::new(shared);
+        let (end, ending) = watch::channel(None);
+        let server = Server { shared: Arc::clone(&shared), user, made: None, said: None, ending };
+        Self { shared, task: runtime.spawn(server.serve()), end }
+    }
+
+    /// Returns at once.
+    pub(super) fn tell(&self, line: String) {
+        let pushed = self.shared.backlog().push(line);
+        match pushed {
+            Pushed::Needless => return,
+            Pushed::Queued => {}
+            Pushed::Overflowed => {
+                let path = self.shared.path.display();
+                tracing::warn!("the reader of the FIFO {path} does not keep up: its oldest lines give way");
+            }
+        }
+        self.shared.more.notify_one();
+    }
+
+    pub(super) fn wants_state(&self) -> bool {
+        self.shared.backlog().wants_state()
+    }
+
+    /// Somebody reads and knows how everything stands.
+    pub(super) fn is_followed(&self) -> bool {
+        self.shared.backlog().is_followed()
+    }
+
+    /// How everything stands, in whole lines.
+    pub(super) fn show(&self, state: String) {
+        self.shared.backlog().show(state);
+        self.shared.more.notify_one();
+    }
+
+    /// Lines that gave way to newer ones.
+    pub(super) fn dropped(&self) -> u64 {
+        self.shared.backlog().dropped()
+    }
+
+    /// Writes what waits, no longer than `limit`, and removes the FIFO if it was made here.
+    pub(super) async fn finish(mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        let _ended_by_itself = self.end.send(Some(end));
+        let _ = timeout_at(end + REMOVAL, &mut self.task).await;
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The task.
+struct Server {
+    shared: Arc<Shared>,
+    user: Option<String>,
+    /// What is to be removed at the end.
+    made: Option<Id>,
+    /// What is wrong, as last said.
+    said: Option<String>,
+    ending: watch::Receiver<Option<Instant>>,
+}
+
+impl Server {
+    async fn serve(mut self) {
+        while self.ending.borrow().is_none() {
+            if let Some(stream) = self.look_for_reader().await {
+                stream.run(&mut self.ending).await;
+                self.shared.backlog().end();
+            }
+            // Also between two readers: one that ends at its first line would be served without a pause.
+            let _elapsed = timeout(SEARCH, self.ending.changed()).await;
+        }
+        if let Some(made) = self.made {
+            let path = self.shared.path.clone();
+            match blocking(move || node::remove(&path, made)).await {
+                Ok(()) => {}
+                Err(problem) => tracing::warn!("{problem}"),
+            }
+        }
+    }
+
+    async fn look_for_reader(&mut self) -> Option<Stream> {
+        let (path, user) = (self.shared.path.clone(), self.user.clone());
+        let opened = match blocking(move || node::open(&path, user.as_deref())).await {
+            Ok(Found { id, pipe, origin }) => {
+                if origin == Origin::Made {
+                    self.made = Some(id);
+                }
+                pipe.map(|pipe| Stream::new(Arc::clone(&self.shared), pipe, id)).transpose()
+            }
+            Err(problem) => Err(problem),
+        };
+        match opened {
+            Ok(stream) => {
+                if self.said.take().is_some() {
+                    tracing::info!("the FIFO {} is in order again", self.shared.path.display());
+                }
+                stream
+            }
+            Err(problem) => {
+                let problem = chain(&problem);
+                if self.said.as_ref() != Some(&problem) {
+                    tracing::error!("{problem}; trying again until it works");
+                    self.said = Some(problem);
+                }
+                None
+            }
+        }
+    }
+}
+
+/// An error with its causes, on one line.
+fn chain(problem: &Problem) -> String {
+    match std::error::Error::source(problem) {
+        Some(source) => format!("{problem}: {source}"),
+        None => problem.to_string(),
+    }
+}
+
+/// The file system may hang; then only the FIFO's task waits.
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(act).await {
+        Ok(result) => result,
+        // The runtime is shutting down, and takes this task with it.
+        Err(_cancelled) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

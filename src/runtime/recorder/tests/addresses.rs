@@ -1,0 +1,72 @@
+//! Virtual addresses are on record before they are put anywhere, and until they are gone.
+
+use super::*;
+
+fn set(addresses: &[&str]) -> BTreeSet<VirtualAddress> {
+    let on = |address: &&str| VirtualAddress { interface: "lvs0".into(), address: address.parse().unwrap() };
+    addresses.iter().map(on).collect()
+}
+
+fn left_behind(addresses: &[&str]) -> State {
+    State { announced: set(addresses), ..State::default() }
+}
+
+#[test]
+fn an_address_is_on_record_before_it_counts_as_ours() {
+    let mut rig = Rig::new(&[]);
+    rig.recorder.note_addresses(set(&["192.0.2.10"]));
+    assert!(rig.recorder.is_holding());
+    assert_eq!(rig.recorder.addresses(), &set(&[]));
+    rig.quiet_turn();
+    assert!(rig.is_saving(), "at once, since something waits");
+    rig.recorder.note_addresses(set(&["192.0.2.10", "192.0.2.11"]));
+    rig.answer();
+    assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]), "not what came after the write began");
+    assert!(rig.recorder.is_holding());
+    rig.quiet_turn();
+    rig.answer();
+    assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10", "192.0.2.11"]));
+    assert_eq!(rig.on_disk().unwrap().announced, set(&["192.0.2.10", "192.0.2.11"]));
+    assert!(!rig.recorder.is_holding());
+}
+
+#[test]
+fn an_address_of_an_earlier_run_stays_on_record_until_it_is_gone() {
+    let mut rig = Rig::with(&[], &left_behind(&["192.0.2.10", "192.0.2.11"]));
+    rig.recorder.note_addresses(set(&["192.0.2.10"]));
+    assert!(!rig.recorder.is_holding(), "it is on record already");
+    rig.recorder.note_change();
+    rig.quiet_turn();
+    rig.answer();
+    assert_eq!(rig.on_disk().unwrap().announced, set(&["192.0.2.10", "192.0.2.11"]));
+    rig.recorder.forget_addresses();
+    assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]));
+    rig.pass(PAUSE);
+    rig.quiet_turn();
+    rig.answer();
+    assert_eq!(rig.on_disk().unwrap().announced, set(&["192.0.2.10"]));
+    rig.recorder.forget_addresses();
+    rig.pass(PAUSE);
+    rig.quiet_turn();
+    assert!(!rig.is_saving(), "nothing changed");
+}
+
+#[test]
+fn no_address_waits_for_ever_for_a_disk() {
+    let (mut rig, gate) = Rig::gated(&[]);
+    rig.recorder.note_addresses(set(&["192.0.2.10"]));
+    rig.quiet_turn();
+    rig.pass(PATIENCE);
+    let (_, news) = rig.turn();
+    assert!(matches!(news, Some(News::Stuck)), "{news:?}");
+    assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]));
+    assert!(!rig.recorder.is_holding());
+    drop(gate);
+    rig.answer();
+    let mut rig = Rig::new(&[]);
+    rig.break_disk();
+    rig.recorder.note_addresses(set(&["192.0.2.10"]));
+    rig.quiet_turn();
+    rig.answer();
+    assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]));
+}

@@ -1,0 +1,97 @@
+//! When an address may come: after the table that serves it. It goes at once. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::announcements::VirtualAddress;
+use crate::runtime::kernel::Ticket;
+
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    admitted: BTreeSet<VirtualAddress>,
+    /// With what the table's writer must have done before; unset while some of that waits for the record.
+    waiting: BTreeMap<VirtualAddress, Option<Ticket>>,
+}
+
+/// How far the table has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Covers all that was asked of the writer; `None` while some of it waits for the record.
+    pub(super) asked: Option<Ticket>,
+    pub(super) written: Ticket,
+}
+
+impl Order {
+    /// `may_come`: is there a service of this address in the table as it should be, once the writer has
+    /// tried?
+    pub(super) fn update<'a>(
+        &mut self,
+        wanted: impl Iterator<Item = &'a VirtualAddress>,
+        progress: Progress,
+        may_come: impl Fn(&VirtualAddress) -> bool,
+    ) {
+        let (mut admitted, mut waiting) = (BTreeSet::new(), BTreeMap::new());
+        for at in wanted {
+            let ticket = match (self.admitted.contains(at), self.waiting.get(at)) {
+                (true, _) => {
+                    admitted.insert(at.clone());
+                    continue;
+                }
+                (false, Some(Some(ticket))) => Some(*ticket),
+                (false, Some(None) | None) => progress.asked,
+            };
+            if ticket.is_some_and(|ticket| progress.written >= ticket) && may_come(at) {
+                admitted.insert(at.clone());
+            } else {
+                waiting.insert(at.clone(), ticket);
+            }
+        }
+        (self.admitted, self.waiting) = (admitted, waiting);
+    }
+
+    pub(super) fn admitted(&self) -> &BTreeSet<VirtualAddress> {
+        &self.admitted
+    }
+
+    /// Neither to come yet nor to go: an earlier run may have left it there.
+    pub(super) fn is_waiting_for(&self, at: &VirtualAddress) -> bool {
+        self.waiting.contains_key(at)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(address: &str) -> VirtualAddress {
+        VirtualAddress { interface: "lvs0".into(), address: address.parse().unwrap() }
+    }
+
+    #[test]
+    fn an_address_comes_after_its_table_and_goes_at_once() {
+        let ticket = Ticket::for_tests;
+        let (web, dns) = (on("192.0.2.10"), on("192.0.2.11"));
+        let mut order = Order::default();
+        let mut turn =
+            |wanted: &[&VirtualAddress], asked: Option<u64>, written, refused: &[&VirtualAddress]| {
+                let progress = Progress { asked: asked.map(ticket), written: ticket(written) };
+                order.update(wanted.iter().copied(), progress, |at| !refused.contains(&at));
+                let text = |set: Vec<&VirtualAddress>| {
+                    set.iter().map(|at| at.address.to_string()).collect::<Vec<_>>().join(" ")
+                };
+                (text(order.admitted.iter().collect()), text(order.waiting.keys().collect()))
+            };
+        let shown = |(admitted, waiting): (&str, &str)| (admitted.to_owned(), waiting.to_owned());
+        assert_eq!(turn(&[&web], None, 0, &[]), shown(("", "192.0.2.10")), "held for the record");
+        assert_eq!(turn(&[&web], Some(2), 1, &[]), shown(("", "192.0.2.10")), "on its way");
+        assert_eq!(turn(&[&web], Some(9), 2, &[&web]), shown(("", "192.0.2.10")), "refused");
+        assert_eq!(turn(&[&web], Some(9), 2, &[]), shown(("192.0.2.10", "")), "what came later is no matter");
+        assert_eq!(turn(&[&web, &dns], Some(10), 9, &[&web]), shown(("192.0.2.10", "192.0.2.11")));
+        assert_eq!(turn(&[&dns], Some(10), 9, &[]), shown(("", "192.0.2.11")), "gone at once");
+        assert_eq!(turn(&[&web, &dns], Some(11), 10, &[]), shown(("192.0.2.11", "192.0.2.10")), "anew");
+        assert_eq!(turn(&[], Some(11), 11, &[]), shown(("", "")));
+    }
+}
