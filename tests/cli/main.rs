@@ -9,6 +9,7 @@ mod dry_run;
 mod notify;
 #[cfg(test)]
 mod orders;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod reload;
