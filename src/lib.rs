@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod engine;
 pub mod health;
 pub mod ipvs;
+pub mod net;
 pub mod notify;
 pub mod process;
 pub mod runtime;

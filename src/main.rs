@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
 
+use lvsd::config::import::{self, Disk, Format};
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{self, Cli, Command, Page};
+use lvsd::control::cli::{self, Cli, Command, Import, ImportFormat, Page};
 use lvsd::control::protocol::Request;
 use lvsd::control::{self, ExitCode, client, counted};
 use lvsd::doctor::{self, Facts, Level};
@@ -46,6 +47,7 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Man { page } => manual(*page),
         Command::Completions { shell } => written::<String>(Ok(control::manual::completions(*shell))),
         Command::Schema => written(serde_json::to_string_pretty(&config::schema::schema())),
+        Command::Import(import) => self::import(import),
         Command::Status { .. }
         | Command::Reload
         | Command::OnStop { .. }
@@ -118,6 +120,25 @@ fn written<E: std::fmt::Display>(text: Result<String, E>) -> ExitCode {
             ExitCode::Failed
         }
     }
+}
+
+/// Another program's configuration as TOML. What is left out is no failure unless the caller says so: the rest is still wanted.
+fn import(wanted: &Import) -> ExitCode {
+    let from = wanted.from.map(|from| match from {
+        ImportFormat::Keepalived => Format::Keepalived,
+        ImportFormat::Ldirectord => Format::Ldirectord,
+    });
+    let options = import::Options { from, config_id: wanted.config_id.clone() };
+    let imported = match import::import(&wanted.file, &options, &Disk) {
+        Ok(imported) => imported,
+        Err(problem) => {
+            complain(&format!("lvsd: {problem}\n"));
+            return ExitCode::Configuration;
+        }
+    };
+    complain(&imported.notes.iter().map(|note| format!("{note}\n")).collect::<String>());
+    print(&imported.toml);
+    if wanted.strict && imported.leaves_out() { ExitCode::Failed } else { ExitCode::Done }
 }
 
 /// The client reads the files: it may be another user than the daemon, with another directory.

@@ -1,4 +1,4 @@
-//! The probes against servers that others wrote.
+//! The probes, mail and webhooks against servers that others wrote.
 //!
 //! The programs must be installed (`tests/lab/install unit`); a test that cannot start its
 //! server fails.
@@ -16,12 +16,18 @@ mod dialogues;
 mod exim;
 #[path = "checks/grpc.rs"]
 mod grpc;
+#[path = "checks/mail.rs"]
+mod mail;
 #[path = "checks/nginx.rs"]
 mod nginx;
 #[path = "checks/openssl.rs"]
 mod openssl;
+#[path = "checks/outlets.rs"]
+mod outlets;
 #[path = "checks/unbound.rs"]
 mod unbound;
+#[path = "checks/webhook.rs"]
+mod webhook;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;

@@ -33,6 +33,13 @@ const REFUSED: [&str; 20] = [
     "tcp",
 ];
 
+/// What tables of the documented file cannot be without.
+const REQUIRED: [(&str, &[(&str, &str)]); 3] = [
+    ("[daemon.sync]", &[("interface", "eth0")]),
+    ("[daemon.notify.mail]", &[("server", "a"), ("from", "a@b.example"), ("to", "c@b.example")]),
+    ("[[daemon.notify.webhook]]", &[("url", "https://a.example/")]),
+];
+
 const JUDGE: &str = "
 import json, sys
 from jsonschema import Draft202012Validator
@@ -106,10 +113,10 @@ fn the_documented_file_is_taken_with_its_examples() {
             if section.title.contains(".http]") && !["path", "urls"].contains(&line.name.as_str()) {
                 text += "path = \"/\"\n";
             }
-            if section.title == "[daemon.sync]" {
-                for (key, value) in [("state", "both"), ("interface", "eth0")] {
-                    text += &if line.name == key { String::new() } else { format!("{key} = {value:?}\n") };
-                }
+            let (_, required) =
+                REQUIRED.iter().find(|(title, _)| *title == section.title).unwrap_or(&("", &[]));
+            for (key, value) in required.iter().filter(|(key, _)| *key != line.name) {
+                text += &format!("{key} = {value:?}\n");
             }
             let has_address = ["address", "fwmark"].contains(&line.name.as_str());
             if section.title == "[[virtual_server]]" && !has_address

@@ -14,16 +14,17 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("engine", &[]),
     ("addresses", &[]),
     ("config", &["engine"]),
     ("ipvs", &["engine"]),
     ("doctor", &["engine"]),
     ("process", &[]),
-    ("checks", &["engine", "process"]),
+    ("net", &["engine"]),
+    ("checks", &["engine", "process", "net"]),
     ("health", &["engine"]),
-    ("notify", &["engine", "process"]),
+    ("notify", &["engine", "process", "net"]),
     ("control", &["engine"]),
     ("telemetry", &["engine"]),
     (
@@ -32,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "engine",
             "addresses",
             "process",
+            "net",
             "config",
             "ipvs",
             "checks",

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostics::{Finding, Findings, Place};
 use super::pem::PemReader;
+use super::secret::Judge;
 use super::sources::File;
 use crate::engine::model::CheckKind;
 
@@ -16,6 +17,7 @@ pub(super) struct Context<'a> {
     pub(super) files: &'a [File],
     pub(super) findings: Findings,
     pub(super) pem: PemReader<'a>,
+    pub(super) secrets: Judge<'a>,
     /// Every check kind so far: equal ones are one allocation.
     kinds: HashSet<Arc<CheckKind>>,
     /// Files whose broken lines were taken out: what seems to be missing there may be there.
@@ -23,8 +25,9 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(files: &'a [File], pem: PemReader<'a>) -> Self {
-        Self { files, findings: Findings::default(), pem, kinds: HashSet::new(), with_gaps: HashSet::new() }
+    pub(super) fn new(files: &'a [File], pem: PemReader<'a>, secrets: Judge<'a>) -> Self {
+        let (findings, kinds, with_gaps) = (Findings::default(), HashSet::new(), HashSet::new());
+        Self { files, findings, pem, secrets, kinds, with_gaps }
     }
 
     pub(super) fn push(&mut self, finding: Finding) {

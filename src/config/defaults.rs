@@ -10,6 +10,9 @@ pub const STATE_FILE: &str = "/var/lib/lvsd/state.json";
 pub const LOG: &str = "info";
 pub const DRIFT_INTERVAL: Duration = Duration::from_secs(10);
 pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
+pub const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
+pub const MAIL_INTERVAL: Duration = Duration::from_secs(60);
+pub const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub const SCHEDULER: &str = "wlc";
 pub const WEIGHT: u32 = 1;

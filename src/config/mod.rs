@@ -1,7 +1,8 @@
 //! The configuration: TOML files to [`Config`], every mistake at once with its place.
 //!
 //! [`Sources`] is the text, read once; [`load`] makes the configuration from it. Reads no clock
-//! and opens nothing but the files: the sources, and the PEM files that TLS checks name. The
+//! and opens nothing but the files: the sources, the PEM files that TLS
+//! names, and the files that hold secrets. The
 //! steps are `syntax` → `raw` (the mirror of the files) → `lower` (what it means).
 
 mod address;
@@ -10,11 +11,13 @@ pub mod defaults;
 mod diagnostics;
 pub mod documented;
 mod duration;
+pub mod import;
 mod lower;
 pub mod manual;
 mod pem;
 mod raw;
 pub mod schema;
+mod secret;
 mod sources;
 mod syntax;
 #[cfg(test)]
@@ -43,7 +46,7 @@ pub struct Loaded {
 
 /// Validates the whole. On failure the diagnostics hold every error, and the warnings with them.
 pub fn load(sources: &Sources) -> Result<Loaded, Diagnostics> {
-    load_with(sources, &pem::read_file)
+    load_with(sources, &pem::read_file, &secret::judge)
 }
 
 /// Where the daemon of this configuration listens, for clients: `daemon.control_socket` of a
@@ -54,10 +57,14 @@ pub fn control_socket(path: &Path) -> PathBuf {
     written.unwrap_or_else(|| PathBuf::from(defaults::CONTROL_SOCKET))
 }
 
-/// `read_pem` is the only way to the file system.
-fn load_with(sources: &Sources, read_pem: ReadFile<'_>) -> Result<Loaded, Diagnostics> {
+/// `read_pem` and `secrets` are the only ways to the file system.
+fn load_with(
+    sources: &Sources,
+    read_pem: ReadFile<'_>,
+    secrets: secret::Judge<'_>,
+) -> Result<Loaded, Diagnostics> {
     let files = sources.files();
-    let mut cx = Context::new(files, PemReader::new(read_pem));
+    let mut cx = Context::new(files, PemReader::new(read_pem), secrets);
     sources.problems().for_each(|problem| cx.push(problem));
     let mut parsed = Vec::with_capacity(files.len());
     let mut repaired = Vec::with_capacity(files.len());

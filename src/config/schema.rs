@@ -28,9 +28,13 @@ pub fn schema() -> Value {
 }
 
 /// Tables that others refer to.
-const DEFINED: [(&str, Scope); 26] = [
+const DEFINED: [(&str, Scope); 30] = [
     ("daemon", Scope::Daemon),
     ("notify", Scope::Notify),
+    ("mail", Scope::Mail),
+    ("mail_tls", Scope::MailTls),
+    ("webhook", Scope::Webhook),
+    ("header_file", Scope::HeaderFile),
     ("announce", Scope::Announce),
     ("active_when", Scope::ActiveWhen),
     ("timeouts", Scope::Timeouts),
@@ -82,6 +86,8 @@ const fn titles(scope: Scope) -> &'static [&'static str] {
         Scope::Root => &[""],
         Scope::Daemon => &["[daemon]"],
         Scope::Notify => &["[daemon.notify]"],
+        Scope::Mail => &["[daemon.notify.mail]"],
+        Scope::Webhook => &["[[daemon.notify.webhook]]"],
         Scope::Timeouts => &["[daemon.timeouts]"],
         Scope::Sync => &["[daemon.sync]"],
         Scope::Defaults | Scope::VirtualServer => &["[[virtual_server]]", "[defaults]"],
@@ -90,6 +96,8 @@ const fn titles(scope: Scope) -> &'static [&'static str] {
         Scope::Http | Scope::Url => &["[check.web.http]"],
         Scope::SorryServer
         | Scope::Tunnel
+        | Scope::MailTls
+        | Scope::HeaderFile
         | Scope::Announce
         | Scope::ActiveWhen
         | Scope::Tcp

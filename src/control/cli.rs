@@ -17,6 +17,15 @@ use crate::engine::model::RealServerId;
 const WIDTH: usize = 80;
 const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
 
+const IMPORT_HELP: &str = "\
+Each line on stderr is FILE:LINE: KEYWORD: REASON. What says \"not carried\" there is also a comment at its place in \
+the TOML; the others are remarks. lvsd check accepts what is printed:
+
+  lvsd import /etc/keepalived/keepalived.conf >lvsd.toml && lvsd check lvsd.toml
+
+Exit codes: 0 the TOML is printed, whatever was left out; 1 something was left out and --strict is given, the TOML is \
+printed all the same; 78 FILE cannot be read as either format, nothing is printed.";
+
 #[derive(Clone, Debug, PartialEq, Eq, Parser)]
 #[command(
     name = "lvsd",
@@ -61,6 +70,9 @@ pub enum Command {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Translate keepalived.conf or ldirectord.cf: TOML on stdout, what it leaves out on stderr
+    #[command(after_help = IMPORT_HELP)]
+    Import(Import),
     /// Load the configuration again, and wait until it is applied
     Reload,
     /// State of all virtual servers, or of one
@@ -114,6 +126,29 @@ pub enum Page {
     Lvsd,
     #[value(name = "lvsd.toml")]
     LvsdToml,
+}
+
+/// What is to be translated.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct Import {
+    /// keepalived.conf or ldirectord.cf; what it includes is read as well
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What FILE is; without it, as its text looks
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<ImportFormat>,
+    /// keepalived's -i: whose `@` lines count
+    #[arg(long, value_name = "NAME")]
+    pub config_id: Option<String>,
+    /// Exit 1 if anything was left out
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ImportFormat {
+    Keepalived,
+    Ldirectord,
 }
 
 /// Which real server, and the words that go with an order.
@@ -181,8 +216,8 @@ impl Command {
     /// read (`plan`) or no daemon at all.
     pub fn request(&self) -> Option<Request> {
         match self {
-            Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Doctor { .. } => None,
-            Self::Man { .. } | Self::Completions { .. } | Self::Schema => None,
+            Self::Doctor { .. } | Self::Man { .. } | Self::Completions { .. } | Self::Schema => None,
+            Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Import(_) => None,
             Self::Reload => Some(Request::Reload),
             Self::Status { name, json: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain(on) => Some(on.request(Order::Drain)),

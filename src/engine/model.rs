@@ -12,9 +12,13 @@ use std::time::Duration;
 
 use super::table::ServiceId;
 
+mod event_kind;
 mod notify;
+mod receivers;
 
+pub use event_kind::EventKind;
 pub use notify::Notify;
+pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
 
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub use crate::engine::model::EventKind;
 use crate::engine::model::{RealServerId, VirtualServer};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,34 +26,9 @@ pub struct Event {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    RealServerUp,
-    RealServerDown,
-    QuorumGained,
-    QuorumLost,
-    /// The first table has been written.
-    Started,
-    /// The daemon is about to end.
-    Stopping,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quorum {
     pub weight: u64,
     pub threshold: u64,
-}
-
-impl EventKind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RealServerUp => "real_server_up",
-            Self::RealServerDown => "real_server_down",
-            Self::QuorumGained => "quorum_gained",
-            Self::QuorumLost => "quorum_lost",
-            Self::Started => "started",
-            Self::Stopping => "stopping",
-        }
-    }
 }
 
 impl Event {

@@ -4,16 +4,24 @@
 //! [`Outlets::tell`] does nothing but put an event into queues. What is worth an event is decided
 //! elsewhere.
 
+mod backoff;
+mod courier;
+mod couriers;
 mod dispatcher;
 mod event;
 mod fifo;
 mod lines;
+mod mail;
 mod outlets;
 mod script;
+mod secret;
 mod standing;
 #[cfg(test)]
 mod testing;
+mod webhook;
+mod wire;
 
+pub use courier::Delivered;
 pub use dispatcher::{Counters, Dispatcher, Finished, Limits, Notification};
 pub use event::{Event, EventKind, Quorum};
 pub use lines::State;

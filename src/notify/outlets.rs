@@ -8,6 +8,8 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify as Bell;
 use tokio::task::JoinSet;
 
+use super::courier::Delivered;
+use super::couriers::Couriers;
 use super::dispatcher::{Dispatcher, Limits, Notification};
 use super::event::{Event, EventKind};
 use super::fifo::Fifo;
@@ -24,6 +26,7 @@ pub struct Outlets {
     runtime: Handle,
     settings: Notify,
     scripts: Dispatcher,
+    couriers: Couriers,
     fifo: Option<Fifo>,
     /// Rings when how everything stands is wanted.
     asking: Arc<Bell>,
@@ -38,7 +41,9 @@ impl Outlets {
         let scripts = Dispatcher::new(runtime.clone(), helper, Limits::default());
         let asking = Arc::new(Bell::new());
         let retired = JoinSet::new();
-        let mut outlets = Self { runtime, settings: settings.clone(), scripts, fifo: None, asking, retired };
+        let couriers = Couriers::new(runtime.clone(), settings);
+        let settings = settings.clone();
+        let mut outlets = Self { runtime, settings, scripts, couriers, fifo: None, asking, retired };
         outlets.open_fifo();
         outlets
     }
@@ -46,6 +51,7 @@ impl Outlets {
     /// What was told before goes its way as it was.
     pub fn configure(&mut self, settings: &Notify) {
         let before = std::mem::replace(&mut self.settings, settings.clone());
+        self.couriers.configure(settings);
         while self.retired.try_join_next().is_some() {}
         if (&before.fifo, &before.script_user) != (&settings.fifo, &settings.script_user) {
             if let Some(fifo) = self.fifo.take() {
@@ -62,7 +68,7 @@ impl Outlets {
     }
 
     /// Returns at once. `script`: what the event's own real or virtual server wants to run.
-    pub fn tell(&self, event: Event, script: Option<&Argv>) {
+    pub fn tell(&mut self, event: Event, script: Option<&Argv>) {
         let own = match event.kind {
             EventKind::Started => self.settings.start.as_ref(),
             EventKind::Stopping => self.settings.stop.as_ref(),
@@ -80,6 +86,7 @@ impl Outlets {
             let (user, limit) = (self.settings.script_user.clone(), self.settings.script_timeout);
             self.scripts.dispatch(Notification { argv, user, limit, event: Arc::clone(&event) });
         }
+        self.couriers.tell(&event);
     }
 
     /// Until somebody wants to be told how everything stands; then [`Self::show`] has to be called. Can be
@@ -117,6 +124,16 @@ impl Outlets {
         self.fifo.as_ref().map_or(0, Fifo::dropped)
     }
 
+    /// Events mailed, refused, dropped; tries that failed.
+    pub fn mail_counters(&self) -> Delivered {
+        self.couriers.mail_counters()
+    }
+
+    /// The same of each webhook, in the order of the configuration, by `scheme://server`.
+    pub fn webhook_counters(&self) -> Vec<(String, Delivered)> {
+        self.couriers.webhook_counters()
+    }
+
     /// Delivers what is under way, no longer than `limit`. Nothing is taken on afterwards.
     pub async fn finish(mut self, limit: Duration) {
         let fifo = async {
@@ -126,7 +143,7 @@ impl Outlets {
         };
         let retired = async { while self.retired.join_next().await.is_some() {} };
         // Those of before have their own limits, which began earlier.
-        let (_abandoned, (), ()) = tokio::join!(self.scripts.finish(limit), fifo, retired);
+        tokio::join!(self.scripts.finish(limit), self.couriers.finish(limit), fifo, retired);
     }
 }
 

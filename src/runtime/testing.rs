@@ -104,6 +104,8 @@ pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
             script_timeout: Duration::from_secs(30),
             start: None,
             stop: None,
+            mail: None,
+            webhooks: vec![],
         },
     };
     Config { daemon, virtual_servers }

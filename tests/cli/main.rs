@@ -6,11 +6,15 @@ mod check;
 #[cfg(test)]
 mod dry_run;
 #[cfg(test)]
+mod import;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
 mod pages;
+#[cfg(test)]
+mod receivers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

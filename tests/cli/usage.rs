@@ -9,7 +9,8 @@ fn help_and_version_are_asked_for_and_go_to_stdout() {
     let place = Place::new("");
     let help = place.lvsd("--help");
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    let commands = ["run", "check", "plan", "reload", "status", "drain", "disable", "enable", "weight"];
+    let commands =
+        ["run", "check", "plan", "import", "reload", "status", "drain", "disable", "enable", "weight"];
     for command in commands {
         assert!(help.stdout.contains(&format!("\n  {command}")), "{command}: {}", help.stdout);
         let own = place.lvsd(&format!("{command} --help"));

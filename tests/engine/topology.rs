@@ -197,6 +197,8 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
             script_timeout: Duration::from_secs(30),
             start: None,
             stop: None,
+            mail: None,
+            webhooks: vec![],
         },
     };
     Config { daemon, virtual_servers }

@@ -14,3 +14,5 @@ mod lab;
 #[cfg(test)]
 #[path = "../lab/tests.rs"]
 mod lab_tests;
+#[cfg(test)]
+mod peers;

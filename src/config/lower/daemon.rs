@@ -36,6 +36,8 @@ fn lower_notify(cx: &mut Context<'_>, daemon: &raw::Daemon) -> Notify {
         script_user: raw.script_user.value(),
         script_timeout: raw.script_timeout.value_or(defaults::SCRIPT_TIMEOUT),
         start: raw.start.value(),
+        mail: raw.mail.value(),
+        webhooks: raw.webhook.value_or(Vec::new()),
         stop: raw.stop.value(),
     }
 }

@@ -54,7 +54,7 @@ fn wrong_name(name: &str) -> Option<Wrong> {
 }
 
 /// RFC 9110 section 5.5; above all no line breaks, which would begin another header.
-fn header_value(text: &str) -> Result<String, Wrong> {
+pub(super) fn header_value(text: &str) -> Result<String, Wrong> {
     let plain = text.bytes().all(|b| b == b'\t' || (b >= b' ' && b != 0x7f));
     match plain && text.trim() == text {
         true => Ok(text.to_owned()),

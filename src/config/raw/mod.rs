@@ -16,6 +16,8 @@ mod headers;
 mod http;
 pub(super) mod keys;
 mod notify;
+mod notify_mail;
+mod notify_webhook;
 mod ping;
 mod script;
 mod smtp;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::keys::{Scope, unknown_key};
-use super::{Field, Value, daemon, script};
+use super::{Field, Value, daemon, notify_mail, notify_webhook, script};
 use crate::config::context::Context;
 use crate::config::value;
-use crate::engine::model::Argv;
+use crate::engine::model::{Argv, Mail, Webhook};
 
 /// Less is no time for a program to start in.
 const TIMEOUT_MINIMUM: Duration = Duration::from_millis(100);
@@ -20,6 +20,8 @@ pub(in crate::config) struct Notify {
     pub(in crate::config) script_timeout: Field<Duration>,
     pub(in crate::config) start: Field<Argv>,
     pub(in crate::config) stop: Field<Argv>,
+    pub(in crate::config) mail: Field<Mail>,
+    pub(in crate::config) webhook: Field<Vec<Webhook>>,
 }
 
 impl Notify {
@@ -36,6 +38,8 @@ impl Notify {
                 }
                 "start" => notify.start = value.field(cx, value::argv),
                 "stop" => notify.stop = value.field(cx, value::argv),
+                "mail" => notify.mail = value.field(cx, notify_mail::read),
+                "webhook" => notify.webhook = value.field(cx, notify_webhook::read),
                 _ => unknown_key(cx, Scope::Notify, key),
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rustls_pki_types::ServerName;
 
 use super::keys::{Scope, unknown_key};
-use super::{At, Field, Value};
+use super::{At, Field, Section, Value};
 use crate::config::context::Context;
 use crate::config::diagnostics::Finding;
 use crate::config::pem::Pem;
@@ -27,6 +27,16 @@ pub(super) fn verified() -> Tls {
 
 pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<Tls> {
     let section = value::table(cx, value, "write tls = {}")?;
+    read_section(cx, section, Scope::Tls, |_, _, _| false)
+}
+
+/// `other` reads keys that stand in this table beside those of all `tls` tables.
+pub(super) fn read_section<'a>(
+    cx: &mut Context<'_>,
+    section: Section<'a>,
+    scope: Scope,
+    mut other: impl FnMut(&mut Context<'_>, &str, Value<'a>) -> bool,
+) -> Option<Tls> {
     let (mut verify, mut ca, mut server_name) = (Field::Unset, Field::Unset, Field::Unset);
     let (mut certificate, mut key_file) = (Field::Unset, Field::Unset);
     let (mut min_version, mut alpn) = (Field::Unset, Field::Unset);
@@ -41,10 +51,11 @@ pub(super) fn read(cx: &mut Context<'_>, value: Value<'_>) -> Option<Tls> {
                 let words = [("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)];
                 min_version = value.field(cx, |cx, v| value::word(cx, v, &words));
             }
-            "alpn" => {
+            "alpn" if scope == Scope::Tls => {
                 alpn = value.field(cx, |cx, v| value::list(cx, v, |cx, v| value::parsed(cx, v, protocol)))
             }
-            _ => unknown_key(cx, Scope::Tls, key),
+            name if other(cx, name, value) => {}
+            _ => unknown_key(cx, scope, key),
         }
     }
     warn_unverified(cx, &verify, &ca);

@@ -25,7 +25,32 @@ pub(in crate::config) fn of(scope: Scope) -> Keys {
             ("script_timeout", refer("duration")),
             ("start", argv()),
             ("stop", argv()),
+            ("mail", refer("mail")),
+            ("webhook", list(refer("webhook"))),
         ],
+        Scope::Mail => vec![
+            ("server", line()),
+            ("from", line()),
+            ("to", one_or_more(line())),
+            ("tls", json!({ "anyOf": [words(&["none", "starttls", "implicit"]), refer("mail_tls")] })),
+            ("user", line()),
+            ("password_file", line()),
+            ("timeout", refer("duration")),
+            ("min_interval", refer("duration")),
+            ("events", one_or_more(line())),
+        ],
+        Scope::MailTls => [vec![("mode", words(&["starttls", "implicit"]))], tls()].concat(),
+        Scope::Webhook => vec![
+            ("url", line()),
+            (
+                "headers",
+                json!({ "type": "object", "additionalProperties": { "anyOf": [string(), refer("header_file")] } }),
+            ),
+            ("timeout", refer("duration")),
+            ("tls", refer("tls")),
+            ("events", one_or_more(line())),
+        ],
+        Scope::HeaderFile => vec![("file", line()), ("prefix", string())],
         Scope::Announce => vec![("interface", interface())],
         Scope::ActiveWhen => vec![
             ("address_present", json!({ "anyOf": [{ "const": true }, one_or_more(line())] })),
@@ -84,6 +109,10 @@ pub(super) fn rules(scope: Scope) -> Value {
         Scope::Dialogue => json!({ "anyOf": required(&["expect", "send"]) }),
         Scope::Url | Scope::File => json!({ "required": ["path"] }),
         Scope::Script => json!({ "required": ["argv"] }),
+        Scope::Mail => json!({ "required": ["server", "from", "to"] }),
+        Scope::Webhook => json!({ "required": ["url"] }),
+        Scope::MailTls => json!({ "required": ["mode"] }),
+        Scope::HeaderFile => json!({ "required": ["file"] }),
         Scope::Sync | Scope::Announce => json!({ "required": ["interface"] }),
         Scope::ActiveWhen => json!({ "oneOf": required(&["address_present", "file"]) }),
         Scope::RealServer | Scope::SorryServer => json!({ "required": ["address"] }),
@@ -224,15 +253,7 @@ fn check_kind(scope: Scope) -> Keys {
         .concat(),
         Scope::Url => reply(),
         Scope::Body => ["contains", "regex", "not_regex"].map(|key| (key, line())).to_vec(),
-        Scope::Tls => vec![
-            ("verify", flag()),
-            ("ca", line()),
-            ("server_name", line()),
-            ("certificate", line()),
-            ("key", line()),
-            ("min_version", words(&["1.2", "1.3"])),
-            ("alpn", list(line())),
-        ],
+        Scope::Tls => [tls(), vec![("alpn", list(line()))]].concat(),
         Scope::Smtp => vec![("helo", line()), ("starttls", flag()), ("tls", refer("tls"))],
         Scope::Grpc => vec![("service", string()), ("tls", refer("tls"))],
         Scope::Script => vec![("argv", argv()), ("user", line()), ("dynamic_weight", flag())],
@@ -257,6 +278,10 @@ fn check_kind(scope: Scope) -> Keys {
         Scope::Root
         | Scope::Daemon
         | Scope::Notify
+        | Scope::Mail
+        | Scope::MailTls
+        | Scope::Webhook
+        | Scope::HeaderFile
         | Scope::Announce
         | Scope::ActiveWhen
         | Scope::Timeouts
@@ -268,6 +293,18 @@ fn check_kind(scope: Scope) -> Keys {
         | Scope::Tunnel
         | Scope::Check => vec![],
     }
+}
+
+/// Of checks, mails and webhooks.
+fn tls() -> Keys {
+    vec![
+        ("verify", flag()),
+        ("ca", line()),
+        ("server_name", line()),
+        ("certificate", line()),
+        ("key", line()),
+        ("min_version", words(&["1.2", "1.3"])),
+    ]
 }
 
 fn reply() -> Keys {

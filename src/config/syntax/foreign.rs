@@ -23,9 +23,9 @@ pub(super) fn keepalived(text: &str, file: u32) -> Option<Finding> {
             let bound = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
             let place = Place { file, start: bound(start), end: bound(start + trimmed.len()) };
             let finding = Finding::error(place, "this looks like keepalived.conf; lvsd reads TOML");
-            return Some(
-                finding.remedy("write `[[virtual_server]]` and keys below it, as config/lvsd.toml explains"),
-            );
+            return Some(finding.remedy(
+                "translate it with `lvsd import FILE >lvsd.toml`, and read what that says on stderr",
+            ));
         }
         offset += line.len();
     }

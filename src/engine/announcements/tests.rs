@@ -81,6 +81,8 @@ fn engine(pools: Vec<Arc<model::VirtualServer>>) -> Engine {
             script_timeout: std::time::Duration::from_secs(30),
             start: None,
             stop: None,
+            mail: None,
+            webhooks: vec![],
         },
     };
     let config = Config { daemon, virtual_servers: pools };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Argv;
+use super::{Argv, Mail, Webhook};
 
 /// `[daemon.notify]`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,4 +20,6 @@ pub struct Notify {
     pub start: Option<Argv>,
     /// Runs when the daemon stops.
     pub stop: Option<Argv>,
+    pub mail: Option<Mail>,
+    pub webhooks: Vec<Webhook>,
 }

@@ -107,9 +107,9 @@ const GOLDEN: &str = concat!(
     r#""quorum_up":true,"real_servers":[{"address":"198.51.100.11:80","order":["drain",{"by":"alice","#,
     r#""reason":"disk \"full\"","since":900000000000,"until":1060000000000}],"#,
     r#""weight":[7,{"by":"uid 1000","reason":null,"since":900000000000,"until":null}],"#,
-    r#""checks":[{"identity":"000000000000000000000000000000ff","up":true},"#,
-    r#"{"identity":"00000000000000000000000000000001","up":false,"failures":3,"successes":1,"delta":-5},"#,
-    r#"{"identity":"00000000000000000000000000000002","up":true,"absolute":9}]},"#,
+    r#""checks":[{"identity":"000000000000000000000000000000ff","up":true,"heard":999000000000},"#,
+    r#"{"identity":"00000000000000000000000000000001","up":false,"failures":3,"successes":1,"delta":-5,"heard":999000000000},"#,
+    r#"{"identity":"00000000000000000000000000000002","up":true,"absolute":9,"heard":999000000000}]},"#,
     r#"{"address":"2001:db8::11","order":["disable",{"by":"bob","reason":null,"since":900000000000,"until":null}]}]}]}"#,
 );
 

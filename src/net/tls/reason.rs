@@ -2,24 +2,20 @@
 
 use std::io;
 
-use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-use crate::checks::fault::{Trouble, uncapitalised};
-use crate::engine::model::Phase;
+use crate::net::{date, uncapitalised};
 
-pub(super) fn handshake(error: &io::Error) -> Trouble {
+/// Why a handshake failed if TLS is it, or if there was none; `None` for errors of the socket below.
+pub(crate) fn explain_handshake(error: &io::Error) -> Option<String> {
     if inner(error).is_none() && error.kind() == io::ErrorKind::UnexpectedEof {
-        return Trouble::failure(Phase::TlsHandshake, "connection closed during the handshake");
+        return Some("connection closed during the handshake".to_owned());
     }
-    match explain(error) {
-        Some(reason) => Trouble::failure(Phase::TlsHandshake, reason),
-        None => Trouble::io(Phase::TlsHandshake, "", error),
-    }
+    explain(error)
 }
 
 /// The reason if TLS is it; `None` for errors of the socket below.
-pub(in crate::checks) fn explain(error: &io::Error) -> Option<String> {
+pub(crate) fn explain(error: &io::Error) -> Option<String> {
     inner(error).map(words)
 }
 
@@ -42,11 +38,11 @@ fn words(error: &Error) -> String {
 fn certificate(error: &CertificateError) -> String {
     match error {
         CertificateError::ExpiredContext { not_after, .. } => {
-            format!("certificate expired on {}", date(*not_after))
+            format!("certificate expired on {}", date(not_after.as_secs()))
         }
         CertificateError::Expired => "certificate expired".to_owned(),
         CertificateError::NotValidYetContext { not_before, .. } => {
-            format!("certificate is not valid before {}", date(*not_before))
+            format!("certificate is not valid before {}", date(not_before.as_secs()))
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let mut reason = format!("certificate is not valid for name \"{}\"", expected.to_str());
@@ -96,18 +92,4 @@ fn spaced(name: &str) -> String {
         text.push(c.to_ascii_lowercase());
     }
     text
-}
-
-/// `2024-02-29`, in UTC: Howard Hinnant's days-to-civil for years from 1970 on.
-fn date(time: UnixTime) -> String {
-    let days = time.as_secs() / 86_400 + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
 }

@@ -13,8 +13,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::Client;
 use super::verifier::{AcceptAny, Verified};
-use crate::checks::fault::explain;
 use crate::engine::model::{Tls, TlsVersion};
+use crate::net::explain;
 
 /// Why a `tls` table cannot be used. The text is whole: there is no chain of sources to print.
 #[derive(Debug, thiserror::Error)]

@@ -1,0 +1,35 @@
+//! The kinds of events that others can be told of.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    RealServerUp,
+    RealServerDown,
+    QuorumGained,
+    QuorumLost,
+    /// The first table has been written.
+    Started,
+    /// The daemon is about to end.
+    Stopping,
+}
+
+impl EventKind {
+    pub const ALL: [Self; 6] = [
+        Self::RealServerUp,
+        Self::RealServerDown,
+        Self::QuorumGained,
+        Self::QuorumLost,
+        Self::Started,
+        Self::Stopping,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RealServerUp => "real_server_up",
+            Self::RealServerDown => "real_server_down",
+            Self::QuorumGained => "quorum_gained",
+            Self::QuorumLost => "quorum_lost",
+            Self::Started => "started",
+            Self::Stopping => "stopping",
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Mail about changes of state: what happens within a moment is one mail, and mails keep a distance.
+//!
+//! A mail that cannot be sent waits with what happens after it, and is tried again.
+
+mod letter;
+mod session;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::courier::{Complaint, Deliver, Done, Outbox};
+use crate::engine::model::{EventKind, Mail};
+use letter::Letter;
+use session::Session;
+
+/// What one failure brings along, such as a lost quorum, comes within this time.
+const MOMENT: Duration = Duration::from_secs(1);
+/// After the first failure, and at most.
+const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+
+impl Deliver for Mail {
+    async fn work(outbox: Arc<Outbox<Self>>) {
+        let mut session = Session::default();
+        let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+        let mut complaint = Complaint::default();
+        let mut last: Option<Instant> = None;
+        while outbox.next().await.is_some() {
+            let settings = outbox.settings();
+            let moment = Instant::now() + MOMENT;
+            let distance = last.map(|last| last + settings.min_interval);
+            outbox.gather(distance.map_or(moment, |distance| distance.max(moment))).await;
+            loop {
+                let settings = outbox.settings();
+                let Some(batch) = outbox.batch(usize::MAX) else { break };
+                let label = settings.label();
+                let letter = Letter::new(&batch.events, batch.dropped);
+                match session.deliver(&settings, &letter).await {
+                    Ok(refused) => {
+                        outbox.done(&batch, Done::Delivered);
+                        complaint.over(&label);
+                        refused.iter().for_each(|refusal| tracing::warn!("{label}: not for all: {refusal}"));
+                        backoff.reset();
+                        last = Some(Instant::now());
+                        break;
+                    }
+                    Err(why) => {
+                        outbox.failed();
+                        let wait = backoff.next();
+                        complaint.failed(&label, &why, wait);
+                        outbox.back_off(Instant::now() + wait).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn events(&self) -> &BTreeSet<EventKind> {
+        &self.events
+    }
+
+    fn label(&self) -> String {
+        format!("mail to {}", self.server)
+    }
+}
+
+#[cfg(test)]
+mod tests;
