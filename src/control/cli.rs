@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use clap_complete::Shell;
 
 use super::duration;
 use super::exit::ExitCode;
-use super::protocol::{OperatorWeight, Order, Reply, Request, Subject, parse_address};
+use super::protocol::{NextStop, OperatorWeight, Order, Reply, Request, Subject, parse_address};
 use crate::engine::model::RealServerId;
 
 /// Of a terminal.
@@ -56,6 +57,7 @@ pub enum Command {
     },
     /// Validate a configuration: exit 0, or 78 with every mistake
     Check {
+        /// Instead of the one of -c
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Warnings count as mistakes
@@ -64,6 +66,7 @@ pub enum Command {
     },
     /// What a reload to FILE would do, and why
     Plan {
+        /// Instead of the one of -c
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -74,8 +77,15 @@ pub enum Command {
     Reload,
     /// State of all virtual servers, or of one
     Status {
+        /// Of a virtual server
         #[arg(value_name = "NAME")]
         name: Option<String>,
+        /// For programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// What of this host keeps the configuration from working, and the commands that mend it
+    Doctor {
         /// For programs
         #[arg(long)]
         json: bool,
@@ -88,6 +98,34 @@ pub enum Command {
     Enable(On),
     /// Give a real server a weight of your own, or "auto" for the configured one
     Weight(Weight),
+    /// What the next stop of this run does with the table, whatever on_stop says
+    OnStop {
+        /// As on_stop; keep also runs no omega notifications, since another run goes on at once
+        #[arg(value_name = "WHAT")]
+        what: NextStop,
+    },
+    /// A manual page in troff, for `man -l -`
+    Man {
+        /// lvsd(8), or lvsd.toml(5)
+        #[arg(value_name = "PAGE", default_value = "lvsd")]
+        page: Page,
+    },
+    /// Completions for a shell
+    Completions {
+        /// The shell that reads it
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// The JSON schema of the configuration, for editors
+    Schema,
+}
+
+/// A manual page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Page {
+    Lvsd,
+    #[value(name = "lvsd.toml")]
+    LvsdToml,
 }
 
 /// What is to be translated.
@@ -178,12 +216,14 @@ impl Command {
     /// read (`plan`) or no daemon at all.
     pub fn request(&self) -> Option<Request> {
         match self {
+            Self::Doctor { .. } | Self::Man { .. } | Self::Completions { .. } | Self::Schema => None,
             Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Import(_) => None,
             Self::Reload => Some(Request::Reload),
             Self::Status { name, json: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain(on) => Some(on.request(Order::Drain)),
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
+            Self::OnStop { what } => Some(Request::OnStop { what: *what }),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
         }
     }

@@ -6,6 +6,7 @@ pub mod cli;
 pub mod client;
 pub mod duration;
 mod exit;
+pub mod manual;
 mod peer;
 pub mod protocol;
 pub mod server;

@@ -81,6 +81,9 @@ impl Supervisor {
                 };
                 let _ = reply.send(self.order(change, &on, &peer, now));
             }
+            Request::OnStop { what } => {
+                let _ = reply.send(self.set_next_stop(what, &peer));
+            }
             Request::Plan { sources } => {
                 if let Err(reply) = self.planning.try_begin(sources, reply) {
                     let _ = reply.send(Reply::failed("another plan is being made, try again"));

@@ -12,6 +12,8 @@ mod notify;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod receivers;
 #[cfg(test)]
 mod reload;
