@@ -5,6 +5,7 @@ pub mod addresses;
 pub mod checks;
 pub mod config;
 pub mod control;
+pub mod doctor;
 pub mod engine;
 pub mod health;
 pub mod ipvs;
@@ -13,3 +14,6 @@ pub mod notify;
 pub mod process;
 pub mod runtime;
 pub mod telemetry;
+
+/// Of this version, for the manual pages.
+pub const RELEASED: &str = "2026-11-30";

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use lvsd::config::import::{self, Disk, Format};
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On};
+use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On, Page};
 use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::Request;
-use lvsd::control::{ExitCode, counted};
+use lvsd::control::{self, ExitCode, counted};
+use lvsd::doctor::{self, Facts, Level};
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
 
@@ -42,15 +43,20 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Run { dry_run: false } => runtime::run(config, Target::Kernel),
         Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
+        Command::Doctor { json } => doctor(config, *json),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
         Command::Drain { on, wait } if wait.until_idle => drain(cli, on, wait.deadline),
         Command::Events { json } => events(cli, if *json { Form::Json } else { Form::Text }),
         Command::Status { name, watch: true, .. } => {
             client::watch(&socket(cli), name.clone()).unwrap_or_else(|problem| fail(&problem))
         }
+        Command::Man { page } => manual(*page),
+        Command::Completions { shell } => written::<String>(Ok(control::manual::completions(*shell))),
+        Command::Schema => written(serde_json::to_string_pretty(&config::schema::schema())),
         Command::Import(import) => self::import(import),
         Command::Status { .. }
         | Command::Reload
+        | Command::OnStop { .. }
         | Command::Drain { .. }
         | Command::CheckNow { .. }
         | Command::LogLevel { .. }
@@ -79,6 +85,50 @@ fn check(path: &Path, strict: bool) -> ExitCode {
     let pools = counted(pools.len(), "virtual server");
     print(&format!("{}: {pools}, {}\n", path.display(), counted(servers, "real server")));
     ExitCode::Done
+}
+
+/// What of this host keeps a file from working.
+fn doctor(path: &Path, json: bool) -> ExitCode {
+    let loaded = match Sources::read(path).and_then(|sources| config::load(&sources)) {
+        Ok(loaded) => loaded,
+        Err(mistakes) => {
+            diagnose(&mistakes);
+            return ExitCode::Configuration;
+        }
+    };
+    let facts = Facts::read(Path::new("/"), &loaded.config, doctor::interface_addresses());
+    let findings = doctor::examine(&loaded.config, &facts);
+    match json.then(|| doctor::render::json(&findings)) {
+        None => print(&doctor::render::text(&findings)),
+        Some(Ok(text)) => print(&text),
+        Some(Err(problem)) => {
+            complain(&format!("lvsd: cannot write what was found as JSON: {problem}\n"));
+            return ExitCode::Failed;
+        }
+    }
+    let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
+    if has_faults { ExitCode::Failed } else { ExitCode::Done }
+}
+
+fn manual(page: Page) -> ExitCode {
+    match page {
+        Page::Lvsd => written(control::manual::page()),
+        Page::LvsdToml => written::<String>(Ok(config::manual::page())),
+    }
+}
+
+/// What is made from the program's own definitions.
+fn written<E: std::fmt::Display>(text: Result<String, E>) -> ExitCode {
+    match text {
+        Ok(text) => {
+            print(&format!("{}\n", text.trim_end()));
+            ExitCode::Done
+        }
+        Err(problem) => {
+            complain(&format!("lvsd: {problem}\n"));
+            ExitCode::Failed
+        }
+    }
 }
 
 /// Another program's configuration as TOML. What is left out is no failure unless the caller says so: the rest is still wanted.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use clap_complete::Shell;
 
 use super::duration;
 use super::exit::ExitCode;
-use super::protocol::{OperatorWeight, Order, Place, Reply, Request, Subject, parse_address};
+use super::protocol::{NextStop, OperatorWeight, Order, Place, Reply, Request, Subject, parse_address};
 use super::status::{Terminal, fit};
 use crate::engine::model::RealServerId;
 
@@ -55,6 +56,7 @@ pub enum Command {
     },
     /// Validate a configuration: exit 0, or 78 with every mistake
     Check {
+        /// Instead of the one of -c
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// Warnings count as mistakes
@@ -63,6 +65,7 @@ pub enum Command {
     },
     /// What a reload to FILE would do, and why
     Plan {
+        /// Instead of the one of -c
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
@@ -73,6 +76,7 @@ pub enum Command {
     Reload,
     /// State of all virtual servers, or of one
     Status {
+        /// Of a virtual server
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// For programs
@@ -81,6 +85,12 @@ pub enum Command {
         /// Draw it again every second, in the same place
         #[arg(long, conflicts_with = "json")]
         watch: bool,
+    },
+    /// What of this host keeps the configuration from working, and the commands that mend it
+    Doctor {
+        /// For programs
+        #[arg(long)]
+        json: bool,
     },
     /// Keep a real server in the table at weight 0: old connections live on, new ones go elsewhere
     Drain {
@@ -119,6 +129,34 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// What the next stop of this run does with the table, whatever on_stop says
+    OnStop {
+        /// As on_stop; keep also runs no omega notifications, since another run goes on at once
+        #[arg(value_name = "WHAT")]
+        what: NextStop,
+    },
+    /// A manual page in troff, for `man -l -`
+    Man {
+        /// lvsd(8), or lvsd.toml(5)
+        #[arg(value_name = "PAGE", default_value = "lvsd")]
+        page: Page,
+    },
+    /// Completions for a shell
+    Completions {
+        /// The shell that reads it
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// The JSON schema of the configuration, for editors
+    Schema,
+}
+
+/// A manual page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Page {
+    Lvsd,
+    #[value(name = "lvsd.toml")]
+    LvsdToml,
 }
 
 /// What is to be translated.
@@ -231,12 +269,14 @@ impl Command {
     /// read (`plan`) or no daemon at all.
     pub fn request(&self) -> Option<Request> {
         match self {
+            Self::Doctor { .. } | Self::Man { .. } | Self::Completions { .. } | Self::Schema => None,
             Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Import(_) => None,
             Self::Reload => Some(Request::Reload),
             Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain { on, wait: _ } => Some(on.request(Order::Drain)),
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
+            Self::OnStop { what } => Some(Request::OnStop { what: *what }),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
             Self::CheckNow { at } => Some(Request::CheckNow { on: at.place() }),
             Self::LogLevel { filter } => Some(Request::LogLevel { filter: filter.clone() }),

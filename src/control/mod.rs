@@ -7,6 +7,7 @@ pub mod client;
 pub mod duration;
 mod exit;
 pub mod happening;
+pub mod manual;
 mod peer;
 pub mod protocol;
 pub mod server;

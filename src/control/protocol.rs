@@ -58,6 +58,10 @@ pub enum Request {
     },
     /// How everything stands, and then whatever happens, as [`super::stream::Item`]s.
     Events,
+    /// What the next stop of this run does with the table, whatever `on_stop` says.
+    OnStop {
+        what: NextStop,
+    },
     /// What a reload to these sources would do. Their shape is between the one that reads the
     /// files and the one that lowers them.
     Plan {
@@ -120,6 +124,17 @@ pub enum Order {
     Disable,
     /// Ends the other two.
     Enable,
+}
+
+/// For packages and administrators: an upgrade keeps the table, a removal does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum NextStop {
+    /// The table stays, and nobody is told that services end: another run goes on at once.
+    Keep,
+    Withdraw,
+    /// As the configuration says.
+    Auto,
 }
 
 /// A number, or `"auto"`, which gives the weight back to the configuration.

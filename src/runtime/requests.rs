@@ -93,6 +93,9 @@ impl Supervisor {
             }
             Request::Load { on } => self.answer_load(&on, reply),
             Request::Why { on } => self.answer_why(&on, reply, now),
+            Request::OnStop { what } => {
+                let _ = reply.send(self.set_next_stop(what, &peer));
+            }
             Request::Plan { sources } => {
                 if let Err(reply) = self.planning.try_begin(sources, reply) {
                     let _ = reply.send(Reply::failed("another plan is being made, try again"));

@@ -147,7 +147,7 @@ fn deliveries(channel: &'static str, counters: Delivered) -> [(&'static str, &'s
     [
         (channel, "succeeded", delivered),
         (channel, "refused", refused),
-        (channel, "failed", failed),
+        (channel, "retried", failed),
         (channel, "dropped", dropped),
     ]
 }

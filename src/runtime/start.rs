@@ -400,6 +400,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         },
         progress: Progress::new(),
         target,
+        next_stop: None,
         config,
     })
 }

@@ -10,7 +10,8 @@ use super::failures;
 use super::kernel::{Report, Stop};
 use super::recorder::tell_of_record;
 use super::supervisor::Supervisor;
-use crate::control::ExitCode;
+use crate::control::protocol::NextStop;
+use crate::control::{ExitCode, Peer, Reply};
 use crate::engine::model::OnStop;
 
 /// For the kernel's table to be withdrawn. 10,000 destinations take well under a second.
@@ -24,19 +25,23 @@ impl Supervisor {
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
         self.probes.cancel_all();
-        self.announcer.announce_stop(self.engine.virtual_servers());
+        // Told to keep, services do not end: scripts that hear of an end would take away what the next run needs.
+        if self.next_stop != Some(OnStop::Keep) {
+            self.announcer.announce_stop(self.engine.virtual_servers());
+        }
+        let on_stop = self.on_stop();
         let mut state = self.recorder.state(&self.engine, clock::now());
-        let stop = match self.config.daemon.on_stop {
+        let stop = match on_stop {
             OnStop::Keep => Stop::Keep,
             OnStop::Withdraw => Stop::Withdraw(self.recorder.timeouts_before_us()),
         };
         let addresses_gone = self.withdraw_addresses().await;
         let withdrawn = self.withdraw(stop).await;
-        if self.config.daemon.on_stop == OnStop::Withdraw && withdrawn {
+        if on_stop == OnStop::Withdraw && withdrawn {
             state.owned.clear();
             state.original_timeouts = None;
         }
-        if self.config.daemon.on_stop == OnStop::Withdraw && addresses_gone {
+        if on_stop == OnStop::Withdraw && addresses_gone {
             state.announced.clear();
         }
         state.memory.saved_at = Some(clock::now());
@@ -48,6 +53,25 @@ impl Supervisor {
         self.announcer.into_outlets().finish(FAREWELL).await;
         info!("stopped");
         ExitCode::Done
+    }
+
+    /// What a stop does now.
+    pub(super) fn on_stop(&self) -> OnStop {
+        self.next_stop.unwrap_or(self.config.daemon.on_stop)
+    }
+
+    /// For this run only: the next one stops as its configuration says.
+    pub(super) fn set_next_stop(&mut self, what: NextStop, peer: &Peer) -> Reply {
+        let (next, text) = match what {
+            NextStop::Keep => (Some(OnStop::Keep), "the next stop leaves the table as it is"),
+            NextStop::Withdraw => {
+                (Some(OnStop::Withdraw), "the next stop takes all services out of the table")
+            }
+            NextStop::Auto => (None, "the next stop does what on_stop of the configuration says"),
+        };
+        info!("{text}, by order of {peer}");
+        self.next_stop = next;
+        Reply::done(text)
     }
 
     /// Nobody keeps the table right any more, or the addresses. All stays as it is, for a new start to adopt.

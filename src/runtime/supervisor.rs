@@ -31,7 +31,7 @@ use super::start::Target;
 use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift};
+use crate::engine::model::{Config, Drift, OnStop};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, Time};
@@ -68,6 +68,8 @@ pub(super) struct Supervisor {
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
     pub(super) target: Target,
+    /// Instead of `on_stop`; of this run only.
+    pub(super) next_stop: Option<OnStop>,
 }
 
 /// What readiness and liveness are told.

@@ -65,3 +65,21 @@ fn a_file_that_is_not_there_or_no_toml_is_78() {
         assert!(said.stderr.contains(text), "{words}: {}", said.stderr);
     }
 }
+
+#[test]
+fn the_doctor_refuses_a_bad_file_and_says_what_a_host_lacks() {
+    let place = Place::new(MISSPELT);
+    assert_eq!(place.lvsd("doctor -c lvsd.toml").code, Some(78));
+    // No host has this address.
+    place.configure(GOOD);
+    let said = place.lvsd("doctor -c lvsd.toml");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stdout.contains("fault   192.0.2.10 is not on this host"), "{}", said.stdout);
+    let report: serde_json::Value =
+        serde_json::from_str(&place.lvsd("doctor --json -c lvsd.toml").stdout).expect("JSON");
+    assert_eq!(report["version"], 1);
+    assert!(report["faults"].as_u64() > Some(0), "{report:#}");
+    // Nothing to balance, nothing to find but what the daemon itself needs.
+    place.configure("");
+    assert!(!place.lvsd("doctor -c lvsd.toml").stdout.contains("ip_forward"));
+}

@@ -16,6 +16,8 @@ mod operate;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod receivers;
 #[cfg(test)]
 mod reload;

@@ -2,6 +2,7 @@
 
 mod announce;
 mod crash;
+mod doctor;
 mod drift;
 mod failover;
 mod gate;

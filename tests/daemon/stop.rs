@@ -37,3 +37,30 @@ fn stop_with_keep_leaves_table_timeouts_and_connections() {
     assert_eq!(network.director.table(), WEB_TABLE);
     assert_eq!(conversation.say("after"), Ok(server));
 }
+
+#[test]
+fn one_stop_can_be_told_otherwise() {
+    let network = Network::new();
+    let _backends = ["198.51.100.11:80", "198.51.100.12:80"].map(|at| Backend::start(&network.servers, at));
+    let director = Director::new(&network.director, WEB);
+    let daemon = director.start();
+    assert!(director.lvsd("on-stop keep").status.success());
+    assert!(daemon.stop().success());
+    assert_eq!(network.director.table(), WEB_TABLE);
+    // It was for that run only.
+    assert!(director.start().stop().success());
+    assert_eq!(network.director.table(), Vec::<String>::new());
+    director.configure(&format!("on_stop = \"keep\"\n{WEB}"));
+    let daemon = director.start();
+    for order in ["keep", "withdraw"] {
+        assert!(director.lvsd(&format!("on-stop {order}")).status.success());
+    }
+    assert!(daemon.stop().success());
+    assert_eq!(network.director.table(), Vec::<String>::new());
+    let daemon = director.start();
+    for order in ["withdraw", "auto"] {
+        assert!(director.lvsd(&format!("on-stop {order}")).status.success());
+    }
+    assert!(daemon.stop().success());
+    assert_eq!(network.director.table(), WEB_TABLE);
+}

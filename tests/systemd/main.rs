@@ -6,6 +6,8 @@
 #[path = "../lab/mod.rs"]
 mod lab;
 #[cfg(test)]
+mod package;
+#[cfg(test)]
 mod service;
 #[cfg(test)]
 mod tests;

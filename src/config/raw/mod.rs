@@ -14,7 +14,7 @@ mod forwarding;
 mod grpc;
 mod headers;
 mod http;
-mod keys;
+pub(super) mod keys;
 mod notify;
 mod notify_mail;
 mod notify_webhook;

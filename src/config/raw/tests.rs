@@ -1,6 +1,7 @@
 //! That the list of names, the readers and the documented file agree.
 
 use super::keys::Scope;
+use crate::config::schema::shapes;
 use crate::config::tests::load_text;
 
 /// A file that says `key = 0` in the table of that scope.
@@ -79,5 +80,17 @@ fn every_key_is_in_the_documented_file() {
         for key in scope.names() {
             assert!(words.contains(key), "{key} of {scope:?}");
         }
+    }
+}
+
+/// Without a shape, editors would call a key wrong that is right.
+#[test]
+fn every_key_has_a_shape_in_the_schema() {
+    for scope in Scope::ALL {
+        let mut shaped: Vec<&str> = shapes::of(scope).into_iter().map(|(key, _)| key).collect();
+        let mut listed: Vec<&str> = scope.names().collect();
+        shaped.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(shaped, listed, "{scope:?}: src/config/schema/shapes.rs and src/config/raw/keys.rs");
     }
 }

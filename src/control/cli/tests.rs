@@ -57,6 +57,10 @@ fn commands_without_a_request() {
         ("run -c x.toml --dry-run", Command::Run { dry_run: true }),
         ("check", Command::Check { file: None, strict: false }),
         ("check x.toml --strict", Command::Check { file: Some("x.toml".into()), strict: true }),
+        ("doctor --json", Command::Doctor { json: true }),
+        ("man lvsd.toml", Command::Man { page: Page::LvsdToml }),
+        ("completions zsh", Command::Completions { shell: Shell::Zsh }),
+        ("schema", Command::Schema),
         ("plan x.toml --socket /tmp/s", Command::Plan { file: Some("x.toml".into()) }),
     ];
     for (line, command) in cases {

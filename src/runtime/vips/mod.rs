@@ -242,7 +242,7 @@ impl Supervisor {
     /// Is nothing of ours left?
     pub(super) async fn withdraw_addresses(&mut self) -> bool {
         let Some(keeper) = &self.vips.keeper else { return true };
-        let stop = match self.config.daemon.on_stop {
+        let stop = match self.on_stop() {
             OnStop::Keep => Stop::Keep,
             OnStop::Withdraw => Stop::Withdraw,
         };
