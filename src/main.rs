@@ -55,7 +55,8 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Schema => written(serde_json::to_string_pretty(&config::schema::schema())),
         Command::Import(import) => self::import(import),
         Command::Status { .. }
-        | Command::Reload
+        | Command::Reload { .. }
+        | Command::Confirm
         | Command::OnStop { .. }
         | Command::Drain { .. }
         | Command::CheckNow { .. }

@@ -73,7 +73,16 @@ pub enum Command {
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
     /// Load the configuration again, and wait until it is applied
-    Reload,
+    Reload {
+        /// Go back to the configuration before it unless `lvsd confirm` comes within this time
+        #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+        confirm: Option<Duration>,
+        /// Even if it takes away more than max_removed allows
+        #[arg(long)]
+        force: bool,
+    },
+    /// Keep what `lvsd reload --confirm` has put on trial
+    Confirm,
     /// State of all virtual servers, or of one
     Status {
         /// Of a virtual server
@@ -271,7 +280,9 @@ impl Command {
         match self {
             Self::Doctor { .. } | Self::Man { .. } | Self::Completions { .. } | Self::Schema => None,
             Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Import(_) => None,
-            Self::Reload => Some(Request::Reload),
+            Self::Reload { confirm: None, force: false } => Some(Request::Reload),
+            Self::Reload { confirm, force } => Some(Request::ReloadWith { confirm: *confirm, force: *force }),
+            Self::Confirm => Some(Request::Confirm),
             Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain { on, wait: _ } => Some(on.request(Order::Drain)),
             Self::Disable(on) => Some(on.request(Order::Disable)),

@@ -25,6 +25,17 @@ pub const MAX_REPLY: u64 = 256 << 20;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     Reload,
+    /// The same with conditions.
+    ReloadWith {
+        /// Goes back by itself unless [`Request::Confirm`] comes within this time.
+        #[serde(rename = "confirm_ms", with = "millis", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<Duration>,
+        /// Whatever `max_removed` says.
+        #[serde(default)]
+        force: bool,
+    },
+    /// A reload that waits for it is to stay.
+    Confirm,
     Status {
         /// Of a virtual server; all of them if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -40,7 +40,7 @@ pub use gate::{Holder, Presence, Standing};
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use readings::Readings;
-pub use real_server::RealServer;
+pub use real_server::{RealServer, destination_id};
 pub use schedule::ProbeId;
 pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};

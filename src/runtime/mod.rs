@@ -14,6 +14,7 @@
 mod announce;
 mod checking;
 mod clock;
+mod cost;
 mod counters;
 mod failures;
 mod front;
@@ -39,6 +40,7 @@ mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod trial;
 mod vips;
 mod watcher;
 

@@ -4,8 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::announce::order_name;
+use tracing::info;
+
 use super::kernel::{Ticket, View};
+use super::reloading::{Force, Wish};
 use super::supervisor::Supervisor;
+use super::trial::Trial;
 use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
 use crate::control::{Peer, Reply, counted, status, stream};
@@ -63,7 +67,18 @@ impl Supervisor {
     pub(super) fn handle_ask(&mut self, ask: Ask, now: Time) {
         let Call { request, peer, reply, feed } = ask;
         match request {
-            Request::Reload => self.begin_reload(Some(reply)),
+            Request::Reload => {
+                info!(by = %peer, "reload asked for by {peer}");
+                self.begin_reload(Wish { answers: vec![reply], ..Wish::default() });
+            }
+            Request::ReloadWith { confirm, force } => {
+                info!(by = %peer, "reload asked for by {peer}");
+                let force = if force { Force::Yes } else { Force::No };
+                self.begin_reload(Wish { answers: vec![reply], confirm, force });
+            }
+            Request::Confirm => {
+                let _ = reply.send(self.confirm(&peer));
+            }
             Request::Status { name } => self.answer_status(name, reply, now, |reply| reply),
             Request::Events => {
                 // From here on nothing is missed, and nothing is told twice.
@@ -141,6 +156,7 @@ impl Supervisor {
         let mut snapshot = self.engine.snapshot(name.as_deref());
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
+        snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
         snapshot.dry_run = self.target == super::start::Target::Memory;
         let (wanted, refusals) = self.wanted();
         self.vips.show(&mut snapshot);

@@ -388,8 +388,10 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         reloading: Reloading::new(scripts),
         planning: Planning::default(),
         checking: Checking::default(),
+        trial: None,
         log_filter: None,
-        counters: Counters::new(&config, digest),
+        counters: Counters::new(&config, digest.clone()),
+        digest,
         inputs: Inputs {
             signals,
             outcomes: outcome,

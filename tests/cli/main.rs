@@ -26,6 +26,8 @@ mod stop;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod trial;
+#[cfg(test)]
 mod usage;
 #[cfg(test)]
 mod watch;

@@ -3,6 +3,7 @@
 //! Each table has one function that matches on its keys. What is wrong with one value is
 //! reported here; what is wrong between values is for [`super::lower`].
 
+mod access;
 mod active_when;
 mod announce;
 mod check;

@@ -124,6 +124,10 @@ fn a_table_is_cut_on_a_terminal_only() {
     let print = |reader| present(&command, &Reply::done(long.as_str()), reader).stdout;
     assert_eq!(print(Reader::Program), format!("{long}\n"));
     assert_eq!(print(Reader::Terminal(TERMINAL)), format!("{}…\nshort\n", "ä".repeat(79)));
-    let reload = present(&Command::Reload, &Reply::done(long.as_str()), Reader::Terminal(TERMINAL));
+    let reload = present(
+        &Command::Reload { confirm: None, force: false },
+        &Reply::done(long.as_str()),
+        Reader::Terminal(TERMINAL),
+    );
     assert_eq!(reload.stdout, format!("{long}\n"));
 }

@@ -24,10 +24,11 @@ const REMARK: &str = "        ";
 
 /// States in the order in which they are looked for: the longer ones first. Those in capitals ask for the
 /// operator's eye.
-const STATES: [(&str, &str); 11] = [
+const STATES: [(&str, &str); 12] = [
     ("QUORUM DOWN", RED),
     ("quorum up", GREEN),
     ("NOT AS WANTED", RED),
+    ("NOT CONFIRMED", RED),
     ("NOT INSTALLED", RED),
     ("DOWN", RED),
     ("SERVING", YELLOW),
@@ -63,7 +64,7 @@ fn paint(line: &str, colours: Colours) -> String {
     let indent = line.len() - line.trim_start().len();
     let first = line.get(indent..).and_then(|rest| rest.find(' ')).map_or(line.len(), |end| indent + end);
     let is_title = indent == 0;
-    let (start, from) = if line.get(indent..).is_some_and(|rest| rest.starts_with("NOT AS WANTED")) {
+    let (start, from) = if line.get(indent..).is_some_and(|rest| rest.starts_with("NOT ")) {
         (String::new(), 0)
     } else {
         let name = line.get(..first).unwrap_or(line);

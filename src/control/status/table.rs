@@ -23,6 +23,10 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
     if snapshot.dry_run {
         blocks.push("dry run: the table is in memory, the kernel's is not touched".to_owned());
     }
+    if let Some(until) = snapshot.unconfirmed {
+        let left = duration::display(until.since(now));
+        blocks.push(format!("NOT CONFIRMED: goes back in {left} unless lvsd confirm comes"));
+    }
     if chosen.is_empty() {
         blocks.push("no virtual servers".to_owned());
     }
