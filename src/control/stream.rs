@@ -93,6 +93,8 @@ pub struct Feeds(Vec<Feed>);
 
 impl Feeds {
     pub fn extend(&mut self, feed: Option<Feed>) {
+        // Where nothing happens, clients that have gone are noticed here.
+        self.0.retain(|feed| !feed.0.is_closed());
         self.0.extend(feed);
     }
 

@@ -164,6 +164,11 @@ impl Supervisor {
     /// The file is good: the engine switches to it.
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
         let Wish { answers, confirm, force } = self.reloading.take_wish();
+        if force == Force::Back && self.trial.take().is_none() {
+            // Confirmed at the last moment.
+            let status = super::requests::summary(&self.engine);
+            return self.end_reload(&status);
+        }
         let Ready { config, warnings, kinds, digest, mut readings } = ready;
         if force == Force::No
             && let Some(refusal) =

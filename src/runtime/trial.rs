@@ -18,6 +18,9 @@ use crate::control::{Peer, Reply, duration};
 use crate::engine::model::Config;
 use crate::engine::{Readings, Time};
 
+/// Between two tries to go back.
+const RETRY: Duration = Duration::from_secs(10);
+
 /// A configuration that can come into force again.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -79,7 +82,10 @@ impl Supervisor {
         if self.reloading.is_busy() || self.trial.as_ref().is_none_or(|trial| trial.until > now) {
             return;
         }
-        let Some(Trial { good, lasts, until: _ }) = self.trial.take() else { return };
+        let Some(trial) = &mut self.trial else { return };
+        // Over when it has come into force. Should that fail, it is tried again.
+        trial.until = now + RETRY;
+        let (good, lasts) = (trial.good.clone(), trial.lasts);
         warn!(
             "the reload was not confirmed within {}: going back to the configuration before it; {} still has \
              what was tried, and the next reload or start takes it",
