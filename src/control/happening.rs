@@ -77,7 +77,7 @@ pub struct Seen {
     pub kind: &'static str,
     /// Whom it asked, and what.
     pub target: String,
-    /// Bounded: replies are quoted in part, see [`DETAIL`].
+    /// At most 512 bytes: replies are quoted in part.
     pub detail: String,
     pub latency: Duration,
 }
