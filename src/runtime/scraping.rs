@@ -118,6 +118,7 @@ impl Supervisor {
             running: self.probes.running(),
             slots: self.probes.slots(),
             notifications: self.notified(),
+            addresses: self.vips.pictures(),
             made_in: began.elapsed(),
         };
         let _ = scrape.send(Part { daemon, view });
