@@ -23,6 +23,9 @@ use crate::engine::reload::{Plan, Removed};
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
 
+/// For the addresses that are announced, once the kernel's table is written: a router may wait for neither.
+const SETTLING: Duration = Duration::from_secs(3);
+
 #[derive(Debug)]
 pub(super) struct Reloading {
     scripts: Scripts,
@@ -78,6 +81,8 @@ struct Applying {
     ticket: Option<Ticket>,
     failed: Vec<String>,
     written: bool,
+    /// The addresses that are announced are waited for no longer.
+    until: Option<Time>,
 }
 
 impl Reloading {
@@ -202,8 +207,15 @@ impl Supervisor {
         self.adopt_daemon_changes(&before.daemon);
         self.settle_settings();
         let summary = summary(&plan);
-        self.reloading.applying =
-            Some(Applying { answers, summary, notes, ticket: None, failed: vec![], written: false });
+        self.reloading.applying = Some(Applying {
+            answers,
+            summary,
+            notes,
+            ticket: None,
+            failed: vec![],
+            written: false,
+            until: None,
+        });
     }
 
     /// Ends a reload once the kernel has all of it. Called at each turn.
@@ -216,9 +228,18 @@ impl Supervisor {
         if !applying.written {
             return;
         }
+        // Addresses come after the table.
+        let now = super::clock::now();
+        let until = *applying.until.get_or_insert(now + SETTLING);
+        if !self.vips.is_done() && now < until {
+            return;
+        }
+        let open = self.vips.open();
         let Some(Applying { answers, summary, notes, failed, .. }) = self.reloading.applying.take() else {
             return;
         };
+        let open = open.iter().map(|line| format!("warning: not as it should be: {line}"));
+        let notes: Vec<String> = notes.into_iter().chain(open).collect();
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
         self.counters.note_reloaded(if failed.is_empty() { Reloaded::Done } else { Reloaded::Incomplete });
         let reply = if failed.is_empty() {

@@ -86,6 +86,7 @@ fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
         notes: vec![],
         ticket: None,
         failed: vec![],
+        until: None,
         written: false,
     };
     reloading.applying = Some(applying);

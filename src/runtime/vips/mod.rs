@@ -177,6 +177,12 @@ impl Vips {
         self.standing = round.standing;
     }
 
+    /// What can be done about the newest wish has been done.
+    pub(super) fn is_done(&self) -> bool {
+        let told = self.wishes == 0 || self.standing.wishes == self.wishes;
+        self.keeper.is_none() || told && !self.order.is_waiting()
+    }
+
     /// All is as wished, of the newest wish.
     fn is_settled(&self) -> bool {
         self.wishes == 0 || self.standing.settled && self.standing.wishes == self.wishes
@@ -206,11 +212,12 @@ impl Supervisor {
         let Vips { order, announcements, .. } = &mut self.vips;
         let (recorder, open) = (&self.recorder, self.progress.writing.open());
         let is_served = |service: &ServiceId| !open.contains(service);
-        order.update(announcements.wanted(), progress, |at| {
+        let served = |at: &VirtualAddress| {
             let holders = announcements.addresses.get(at);
-            let served = holders.is_some_and(|h| h.with_quorum.iter().any(|(service, _)| is_served(service)));
-            served && recorder.addresses().contains(at)
-        });
+            holders.is_some_and(|h| h.with_quorum.iter().any(|(service, _)| is_served(service)))
+        };
+        let may_come = |at: &VirtualAddress| served(at) && recorder.addresses().contains(at);
+        order.update(announcements.wanted(), progress, may_come, served);
         let mut ours = self.recorder.addresses().clone();
         ours.extend(self.vips.announcements.addresses.keys().cloned());
         let daemon = &self.config.daemon;
@@ -223,7 +230,9 @@ impl Supervisor {
                 self.announcer.addresses(&round.done, &self.vips.announcements, self.vips.phase);
                 self.vips.told.tell_failures(&round, now);
                 self.vips.take_in(round);
-                if self.vips.is_settled() && self.vips.phase == Phase::Running {
+                // One that moves is ours where it still is.
+                let rests = self.vips.is_settled() && !self.vips.order.is_waiting();
+                if rests && self.vips.phase == Phase::Running {
                     self.recorder.forget_addresses();
                 }
             }

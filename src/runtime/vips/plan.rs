@@ -112,8 +112,8 @@ pub(in crate::runtime) fn obstacle(observed: &Observed, interface: &str) -> Opti
     }
 }
 
-/// What makes `observed` what is wished, as far as the interfaces allow: first all that is to go.
-/// Only of `among`.
+/// What makes `observed` what is wished, as far as the interfaces allow: first all that is to go, but for
+/// addresses that come elsewhere: on two interfaces for a moment is legal, on none would be a gap. Only of `among`.
 pub(in crate::runtime) fn plan<'a>(
     wish: &Wish,
     observed: &Observed,
@@ -128,7 +128,15 @@ pub(in crate::runtime) fn plan<'a>(
             (Goal::Present, _) | (Goal::Absent, false) => None,
         })
         .collect();
-    actions.sort();
+    let comes: BTreeSet<IpAddr> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Announce(at) => Some(at.address),
+            Action::Withdraw(_) => None,
+        })
+        .collect();
+    let moves = |action: &Action| matches!(action, Action::Withdraw(at) if comes.contains(&at.address));
+    actions.sort_by_cached_key(|action| (moves(action), action.clone()));
     actions
 }
 

@@ -9,6 +9,9 @@ use crate::engine::snapshot::{AnnouncementStatus, Snapshot};
 use crate::engine::table::ServiceId;
 use crate::telemetry::metrics::AddressPicture;
 
+/// Addresses that a reload tells of.
+const OPEN: usize = 20;
+
 impl Vips {
     /// Says of the addresses of each virtual server whether they are announced; of none that the
     /// configuration does not announce.
@@ -37,6 +40,28 @@ impl Vips {
             announced: self.keeper.as_ref().map(|_| self.standing.there.contains(at)),
         };
         self.announcements.addresses.iter().map(picture).collect()
+    }
+
+    /// What is not as it should be, and why; the first of them.
+    pub(in crate::runtime) fn open(&self) -> Vec<String> {
+        if self.keeper.is_none() {
+            return Vec::new();
+        }
+        let gone = self.wish.absent.iter().filter(|at| self.standing.there.contains(*at));
+        let gone = gone.filter(|at| !self.announcements.addresses.contains_key(*at));
+        let all = self.announcements.addresses.keys().map(|at| (at, self.status(at)));
+        let open = all.filter(|(_, status)| status.wanted != status.announced);
+        let open = open.map(|(at, status)| format!("{at}: {}", status.problem.unwrap_or_default()));
+        let gone = gone.map(|at| {
+            let why = self.failures.get(at).map_or("on its way out", String::as_str);
+            format!("{at}: {why}")
+        });
+        let mut lines: Vec<String> = open.chain(gone).take(OPEN + 1).collect();
+        if lines.len() > OPEN {
+            lines.truncate(OPEN);
+            lines.push("others: lvsd status has them all".to_owned());
+        }
+        lines
     }
 
     fn status(&self, at: &VirtualAddress) -> AnnouncementStatus {

@@ -14,6 +14,7 @@ mod http;
 mod include;
 mod lines;
 mod mail;
+mod merging;
 mod model;
 mod pattern;
 mod reading;
@@ -73,6 +74,7 @@ pub(super) fn read(source: &Source<'_>, notes: &mut Notes) -> Document {
             _ => tree::unknown(reading.notes, statement, "the outermost level"),
         }
     }
+    let servers = merging::merge(reading, servers);
     let certificates = usable(reading, source, certificates);
     document(reading, source, &mut globals, &groups, &certificates, &servers)
 }

@@ -31,6 +31,18 @@ fn what_is_to_go_goes_first_and_what_is_not_spoken_of_stays() {
 }
 
 #[test]
+fn an_address_that_moves_comes_before_it_goes() {
+    let observed = Observed::from([
+        ("lvs0".into(), interface(true, &["192.0.2.10", "192.0.2.20"])),
+        ("lvs1".into(), interface(true, &[])),
+    ]);
+    let gone = [on("lvs0", "192.0.2.10"), on("lvs0", "192.0.2.20")];
+    let wanted =
+        ["withdraw 192.0.2.20 from lvs0", "announce 192.0.2.10 on lvs1", "withdraw 192.0.2.10 from lvs0"];
+    assert_eq!(words(&wish(&[on("lvs1", "192.0.2.10")], &gone), &observed), wanted);
+}
+
+#[test]
 fn nothing_comes_to_an_interface_that_is_missing_or_down_but_what_is_there_can_go() {
     let wish = wish(&[on("lvs0", "192.0.2.10"), on("lvs1", "192.0.2.11")], &[on("lvs1", "192.0.2.20")]);
     let observed = Observed::from([("lvs1".into(), interface(false, &["192.0.2.20"]))]);
