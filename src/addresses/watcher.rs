@@ -46,19 +46,16 @@ impl Watcher {
     }
 }
 
-/// Starts the thread. `first` is a picture that its caller has read already, if it has.
-pub fn spawn_watcher(first: Option<Arc<Picture>>) -> io::Result<Watcher> {
+/// Starts the thread.
+pub fn spawn_watcher() -> io::Result<Watcher> {
     let mut reader = Reader::new();
-    spawn_with(first, move || reader.read())
+    spawn_with(move || reader.read())
 }
 
-fn spawn_with(
-    first: Option<Arc<Picture>>,
-    read: impl FnMut() -> Result<Picture, ReadError> + Send + 'static,
-) -> io::Result<Watcher> {
+fn spawn_with(read: impl FnMut() -> Result<Picture, ReadError> + Send + 'static) -> io::Result<Watcher> {
     let (heard, bell) = io::pipe()?;
     nix::fcntl::fcntl(&bell, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
-    let (sender, pictures) = watch::channel(first);
+    let (sender, pictures) = watch::channel(None);
     let mut watching = Watching {
         heard,
         events: None,

@@ -40,12 +40,12 @@ pub(super) struct Courier<S> {
 }
 
 impl<S: Deliver> Courier<S> {
-    pub(super) fn spawn(runtime: &Handle, settings: S) -> Self {
-        Self::with_limit(runtime, settings, MAX_WAITING)
+    pub(super) fn spawn(runtime: &Handle, settings: S, tally: Tally) -> Self {
+        Self::with_limit(runtime, settings, tally, MAX_WAITING)
     }
 
-    pub(super) fn with_limit(runtime: &Handle, settings: S, limit: usize) -> Self {
-        let outbox = Arc::new(Outbox::new(settings, limit));
+    pub(super) fn with_limit(runtime: &Handle, settings: S, tally: Tally, limit: usize) -> Self {
+        let outbox = Arc::new(Outbox::new(settings, tally, limit));
         let task = runtime.spawn(S::work(Arc::clone(&outbox)));
         Self { outbox, task }
     }
@@ -69,10 +69,6 @@ impl<S: Deliver> Courier<S> {
             tracing::error!("{label}: the task that sends broke off and is started anew");
             self.task = runtime.spawn(S::work(Arc::clone(&self.outbox)));
         }
-    }
-
-    pub(super) fn counters(&self) -> Delivered {
-        self.outbox.lock().counters
     }
 
     /// Delivers what waits, no longer than `limit`; the number of events that were not delivered.
@@ -109,15 +105,19 @@ pub struct Delivered {
     pub dropped: u64,
 }
 
-impl Delivered {
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            delivered: self.delivered + other.delivered,
-            refused: self.refused + other.refused,
-            failed: self.failed + other.failed,
-            dropped: self.dropped + other.dropped,
-        }
+/// Of all receivers of one kind, those that are configured no longer included: a sum over the others would
+/// go down with a reload, which no counter does.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally(Arc<Mutex<Delivered>>);
+
+impl Tally {
+    pub(super) fn counters(&self) -> Delivered {
+        *self.lock()
+    }
+
+    /// A mutex and no message: tasks on any thread count. Held for a sum, never across an await.
+    fn lock(&self) -> MutexGuard<'_, Delivered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,6 +126,7 @@ pub(super) struct Outbox<S> {
     /// A mutex and no inbox: the newest events displace the oldest. Held for a push or a pop, never across an await.
     state: Mutex<State<S>>,
     changed: Notify,
+    tally: Tally,
     limit: usize,
 }
 
@@ -137,7 +138,10 @@ struct State<S> {
     waiting: VecDeque<Arc<Event>>,
     /// Given way since it was last told.
     dropped: u64,
-    counters: Delivered,
+    /// The last event of the batch that is being told, and how many of that batch have given way meanwhile:
+    /// they are lost only if the batch is.
+    under_way: Option<u64>,
+    displaced: u64,
     closing: bool,
 }
 
@@ -151,41 +155,44 @@ pub(super) struct Batch {
 }
 
 impl<S: Deliver> Outbox<S> {
-    fn new(settings: S, limit: usize) -> Self {
+    fn new(settings: S, tally: Tally, limit: usize) -> Self {
         let state = State {
             settings: Arc::new(settings),
             generation: 0,
             waiting: VecDeque::new(),
             dropped: 0,
-            counters: Delivered::default(),
+            under_way: None,
+            displaced: 0,
             closing: false,
         };
-        Self { state: Mutex::new(state), changed: Notify::new(), limit: limit.max(1) }
+        Self { state: Mutex::new(state), changed: Notify::new(), tally, limit: limit.max(1) }
     }
 
     pub(super) fn settings(&self) -> Arc<S> {
         Arc::clone(&self.lock().settings)
     }
 
-    /// Waits for something to tell; `None` when there is nothing any more, and never will be.
-    pub(super) async fn next(&self) -> Option<Batch> {
+    /// Waits for something to tell; false when there is nothing any more, and never will be.
+    pub(super) async fn has_more(&self) -> bool {
         loop {
             let changed = self.changed.notified();
-            if let Some(batch) = self.batch(usize::MAX) {
-                return Some(batch);
+            if !self.lock().waiting.is_empty() {
+                return true;
             }
             if self.is_closing() {
-                return None;
+                return false;
             }
             changed.await;
         }
     }
 
-    /// What waits now, the oldest first, at most so many.
+    /// What waits now, the oldest first, at most so many. Ends with [`Outbox::done`] or [`Outbox::failed`].
     pub(super) fn batch(&self, most: usize) -> Option<Batch> {
-        let state = self.lock();
+        let mut state = self.lock();
+        self.give_up(&mut state);
         let events: Vec<Arc<Event>> = state.waiting.iter().take(most).cloned().collect();
-        (!events.is_empty()).then(|| Batch { events, dropped: state.dropped })
+        state.under_way = Some(events.last()?.sequence);
+        Some(Batch { events, dropped: state.dropped })
     }
 
     /// The receiver was told, or will never be.
@@ -193,26 +200,31 @@ impl<S: Deliver> Outbox<S> {
         let Some(last) = batch.events.last().map(|event| event.sequence) else { return };
         let count = u64::try_from(batch.events.len()).unwrap_or(u64::MAX);
         let mut state = self.lock();
-        let before = state.waiting.len();
         while state.waiting.front().is_some_and(|event| event.sequence <= last) {
             state.waiting.pop_front();
         }
-        // Some may have given way while it was under way; those were told all the same.
-        let removed = u64::try_from(before - state.waiting.len()).unwrap_or(u64::MAX);
-        let displaced = count.saturating_sub(removed);
-        state.dropped = state.dropped.saturating_sub(displaced);
-        state.counters.dropped = state.counters.dropped.saturating_sub(displaced);
+        (state.under_way, state.displaced) = (None, 0);
         match outcome {
             Done::Delivered => {
                 state.dropped = state.dropped.saturating_sub(batch.dropped);
-                state.counters.delivered += count;
+                self.tally.lock().delivered += count;
             }
-            Done::Refused => state.counters.refused += count,
+            Done::Refused => self.tally.lock().refused += count,
         }
     }
 
+    /// The batch stays, to be tried again.
     pub(super) fn failed(&self) {
-        self.lock().counters.failed += 1;
+        self.give_up(&mut self.lock());
+        self.tally.lock().failed += 1;
+    }
+
+    /// What gave way while it was under way is lost.
+    fn give_up(&self, state: &mut State<S>) {
+        state.under_way = None;
+        let displaced = std::mem::take(&mut state.displaced);
+        state.dropped += displaced;
+        self.tally.lock().dropped += displaced;
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -249,9 +261,13 @@ impl<S: Deliver> Outbox<S> {
         }
         state.waiting.push_back(Arc::clone(event));
         if state.waiting.len() > self.limit {
-            state.waiting.pop_front();
-            state.dropped += 1;
-            state.counters.dropped += 1;
+            let oldest = state.waiting.pop_front().map(|event| event.sequence);
+            if oldest <= state.under_way {
+                state.displaced += 1;
+            } else {
+                state.dropped += 1;
+                self.tally.lock().dropped += 1;
+            }
         }
         drop(state);
         self.changed.notify_one();
@@ -273,9 +289,10 @@ impl<S: Deliver> Outbox<S> {
 
     fn abandon(&self) -> usize {
         let mut state = self.lock();
+        self.give_up(&mut state);
         let left = state.waiting.len();
         state.waiting.clear();
-        state.counters.dropped += u64::try_from(left).unwrap_or(u64::MAX);
+        self.tally.lock().dropped += u64::try_from(left).unwrap_or(u64::MAX);
         left
     }
 
@@ -314,5 +331,70 @@ impl Complaint {
             let times = std::mem::take(&mut self.times);
             tracing::info!("{label}: works again, after {times} failed tries");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::testing;
+
+    /// Told nothing by itself.
+    #[derive(Debug, PartialEq)]
+    struct Silent(BTreeSet<EventKind>);
+
+    impl Deliver for Silent {
+        async fn work(_: Arc<Outbox<Self>>) {}
+
+        fn events(&self) -> &BTreeSet<EventKind> {
+            &self.0
+        }
+
+        fn label(&self) -> String {
+            "silent".to_owned()
+        }
+    }
+
+    fn outbox(limit: usize) -> (Outbox<Silent>, Tally) {
+        let tally = Tally::default();
+        (Outbox::new(Silent(BTreeSet::from(EventKind::ALL)), tally.clone(), limit), tally)
+    }
+
+    fn push(outbox: &Outbox<Silent>, sequences: std::ops::RangeInclusive<u64>) {
+        for sequence in sequences {
+            assert!(outbox.push(&Arc::new(Event { sequence, ..testing::down() })));
+        }
+    }
+
+    fn sequences(batch: &Batch) -> Vec<u64> {
+        batch.events.iter().map(|event| event.sequence).collect()
+    }
+
+    #[test]
+    fn what_gave_way_while_it_was_taken_is_not_lost() {
+        let (outbox, tally) = outbox(2);
+        push(&outbox, 1..=2);
+        let batch = outbox.batch(usize::MAX).unwrap();
+        push(&outbox, 3..=5);
+        assert_eq!(tally.counters().dropped, 1, "3; of 1 and 2 nobody knows yet");
+        outbox.done(&batch, Done::Delivered);
+        assert_eq!(tally.counters(), Delivered { delivered: 2, dropped: 1, ..Delivered::default() });
+        let batch = outbox.batch(usize::MAX).unwrap();
+        assert_eq!((sequences(&batch), batch.dropped), (vec![4, 5], 1));
+    }
+
+    #[test]
+    fn what_gave_way_while_it_was_tried_in_vain_is_lost() {
+        let (outbox, tally) = outbox(2);
+        push(&outbox, 1..=2);
+        outbox.batch(1).unwrap();
+        push(&outbox, 3..=4);
+        outbox.failed();
+        assert_eq!(tally.counters(), Delivered { failed: 1, dropped: 2, ..Delivered::default() });
+        let batch = outbox.batch(1).unwrap();
+        assert_eq!((sequences(&batch), batch.dropped), (vec![3], 2));
+        push(&outbox, 5..=5);
+        assert_eq!(outbox.abandon(), 2);
+        assert_eq!(tally.counters().dropped, 5, "3 was under way when all ended");
     }
 }

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::courier::{Courier, Deliver, Delivered};
+use super::courier::{Courier, Deliver, Delivered, Tally};
 use super::event::Event;
 use crate::engine::model::{Mail, Notify, Webhook};
 
@@ -21,13 +21,17 @@ pub(super) struct Couriers {
     runtime: Handle,
     mail: Option<Courier<Mail>>,
     webhooks: Vec<Courier<Webhook>>,
+    mailed: Tally,
+    posted: Tally,
     /// Each ends by itself within [`RETIREMENT`].
     retiring: JoinSet<usize>,
 }
 
 impl Couriers {
     pub(super) fn new(runtime: Handle, settings: &Notify) -> Self {
-        let mut couriers = Self { runtime, mail: None, webhooks: Vec::new(), retiring: JoinSet::new() };
+        let (mailed, posted) = (Tally::default(), Tally::default());
+        let retiring = JoinSet::new();
+        let mut couriers = Self { runtime, mail: None, webhooks: Vec::new(), mailed, posted, retiring };
         couriers.configure(settings);
         couriers
     }
@@ -37,12 +41,13 @@ impl Couriers {
         while self.retiring.try_join_next().is_some() {}
         let mut mails: Vec<_> = self.mail.take().into_iter().collect();
         // There is one mail server; a change of its address is a change of settings.
-        self.mail = settings.mail.as_ref().map(|mail| self.take_over(&mut mails, mail, |_| true));
+        self.mail =
+            settings.mail.as_ref().map(|mail| self.take_over(&mut mails, mail, &self.mailed, |_| true));
         let mut old = std::mem::take(&mut self.webhooks);
         for webhook in &settings.webhooks {
             let is_same =
                 |old: &Webhook| old.url.server == webhook.url.server && old.url.path == webhook.url.path;
-            let courier = self.take_over(&mut old, webhook, is_same);
+            let courier = self.take_over(&mut old, webhook, &self.posted, is_same);
             self.webhooks.push(courier);
         }
         mails.into_iter().for_each(|courier| self.retire(courier));
@@ -56,12 +61,11 @@ impl Couriers {
     }
 
     pub(super) fn mail_counters(&self) -> Delivered {
-        self.mail.as_ref().map(Courier::counters).unwrap_or_default()
+        self.mailed.counters()
     }
 
-    /// In the order of the configuration, by `scheme://server`.
-    pub(super) fn webhook_counters(&self) -> Vec<(String, Delivered)> {
-        self.webhooks.iter().map(|webhook| (webhook.settings().url.to_string(), webhook.counters())).collect()
+    pub(super) fn webhook_counters(&self) -> Delivered {
+        self.posted.counters()
     }
 
     /// Tells everybody what waits, no longer than `limit`; the number of events that were not delivered.
@@ -90,10 +94,11 @@ impl Couriers {
         &self,
         old: &mut Vec<Courier<S>>,
         settings: &S,
+        tally: &Tally,
         is_same: impl Fn(&S) -> bool,
     ) -> Courier<S> {
         let Some(at) = old.iter().position(|courier| is_same(&courier.settings())) else {
-            return Courier::spawn(&self.runtime, settings.clone());
+            return Courier::spawn(&self.runtime, settings.clone(), tally.clone());
         };
         let courier = old.swap_remove(at);
         if *courier.settings() != *settings {

@@ -28,7 +28,7 @@ impl Deliver for Mail {
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut complaint = Complaint::default();
         let mut last: Option<Instant> = None;
-        while outbox.next().await.is_some() {
+        while outbox.has_more().await {
             let settings = outbox.settings();
             let moment = Instant::now() + MOMENT;
             let distance = last.map(|last| last + settings.min_interval);

@@ -128,13 +128,13 @@ impl Outlets {
         self.fifo.as_ref().map_or(0, Fifo::dropped)
     }
 
-    /// Events mailed, refused, dropped; tries that failed.
+    /// Events mailed, refused, dropped; tries that failed. Since the start, whatever the configuration was.
     pub fn mail_counters(&self) -> Delivered {
         self.couriers.mail_counters()
     }
 
-    /// The same of each webhook, in the order of the configuration, by `scheme://server`.
-    pub fn webhook_counters(&self) -> Vec<(String, Delivered)> {
+    /// The same of all webhooks together.
+    pub fn webhook_counters(&self) -> Delivered {
         self.couriers.webhook_counters()
     }
 

@@ -25,7 +25,7 @@ impl Deliver for Webhook {
         let mut client = Client::default();
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut complaint = Complaint::default();
-        while outbox.next().await.is_some() {
+        while outbox.has_more().await {
             while let Some(batch) = outbox.batch(1) {
                 deliver(&outbox, &batch, &mut client, &mut backoff, &mut complaint).await;
             }

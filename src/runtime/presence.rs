@@ -226,9 +226,14 @@ impl Surroundings {
         self.look = Some(Look { task, since: now, said: false });
     }
 
-    /// Starts the thread if there should be one. Without it the addresses of the last reading count.
+    /// Starts the thread if there should be one, and ends it if not. Without it the addresses of the last
+    /// reading count.
     fn follow(&mut self) {
-        if !self.asks_for_addresses || self.following.is_some() {
+        if !self.asks_for_addresses {
+            self.following = None;
+            return;
+        }
+        if self.following.is_some() {
             return;
         }
         match Following::start() {
@@ -240,7 +245,7 @@ impl Surroundings {
 
 impl Following {
     fn start() -> std::io::Result<Self> {
-        let watcher = spawn_watcher(None)?;
+        let watcher = spawn_watcher()?;
         let pictures = watcher.pictures();
         Ok(Self { _watcher: watcher, pictures })
     }

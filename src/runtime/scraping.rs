@@ -127,7 +127,6 @@ impl Supervisor {
     fn notified(&self) -> Vec<Notified> {
         let outlets = self.announcer.outlets();
         let scripts = outlets.script_counters();
-        let webhooks = outlets.webhook_counters().into_iter().map(|(_, counters)| counters);
         let mut results = vec![
             ("script", "succeeded", scripts.succeeded),
             ("script", "failed", scripts.failed),
@@ -137,7 +136,7 @@ impl Supervisor {
             ("fifo", "dropped", outlets.dropped_lines()),
         ];
         results.extend(deliveries("mail", outlets.mail_counters()));
-        results.extend(deliveries("webhook", webhooks.fold(Delivered::default(), Delivered::plus)));
+        results.extend(deliveries("webhook", outlets.webhook_counters()));
         let notified = |(channel, result, count)| Notified { channel: str::to_owned(channel), result, count };
         results.into_iter().map(notified).collect()
     }

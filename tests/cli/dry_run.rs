@@ -14,8 +14,6 @@ fn status_follows_the_servers() {
     let status = place.status();
     assert_eq!(status["version"], 1);
     let pool = &status["virtual_servers"][0];
-    let mut quorum = pool["quorum"].clone();
-    assert!(quorum["age_ms"].take().is_u64(), "{pool}");
     assert_eq!((&pool["name"], &pool["services"]), (&json!("web"), &json!(["tcp 192.0.2.10:80"])));
     let mut quorum = pool["quorum"].clone();
     let age = quorum.as_object_mut().and_then(|quorum| quorum.remove("age_ms"));

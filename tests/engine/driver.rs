@@ -1,6 +1,4 @@
-//! Drives the engine and the reference model side by side and compares them after every input. Also
-//! holds what must be true of the engine's commands whatever the input: no probe runs twice at once,
-//! each runs within its period, none is cancelled without need.
+//! Drives the engine and the reference model side by side and compares them after every input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,13 +8,14 @@ use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualS
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::{ServiceId, Table};
 use lvsd::engine::{
-    Command, Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, Presence, ProbeId, QuorumKind,
+    Engine, Event, News as FirstOrChanged, OrderChange, OrderRefusal, Presence, ProbeId, QuorumKind,
     Readings, Selector, Time,
 };
 
 use crate::figures;
 use crate::gate::{self, Gates};
-use crate::model::{Model, News, Remembered, same_run};
+use crate::model::{Model, News, Remembered};
+use crate::runs::{Run, describe, wanted};
 
 pub(crate) struct Pair {
     pub(crate) engine: Engine,
@@ -28,18 +27,10 @@ pub(crate) struct Pair {
     /// All that was ever said, for comparing runs.
     pub(crate) log: Vec<String>,
     /// When each probe that is wanted was started last, or wanted first.
-    last_start: Vec<(Probe, Timing, Time)>,
+    pub(crate) last_start: Vec<(Probe, Timing, Time)>,
     pub(crate) config: Config,
     pub(crate) presence: Presence,
     gates: Gates,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) probe: Probe,
-    pub(crate) timing: Timing,
-    /// Of its time-out.
-    end: Time,
 }
 
 /// Whom an order is about.
@@ -270,111 +261,10 @@ impl Pair {
             }
         }
     }
-
-    // -- commands ---------------------------------------------------------------------------
-
-    fn obey(&mut self, command: Command) {
-        match command {
-            Command::Start { id, check } => {
-                let end = self.now + check.timing.timeout;
-                let run = Run { probe: check.probe.clone(), timing: *check.timing, end };
-                let twice = self.running.values().any(|r| r.is(&run.probe, &run.timing));
-                assert!(!twice, "{:?} runs twice at once", run.probe);
-                let last = self.last_start.iter_mut().find(|(p, t, _)| run.is(p, t));
-                last.expect("a probe that nobody asked for").2 = self.now;
-                assert!(self.running.insert(id, run).is_none());
-            }
-            Command::Cancel { id } => panic!("{id:?} was not to be cancelled"),
-        }
-    }
-
-    /// Who owns the runs in flight after a reload. A run is given up only with its question, or
-    /// where the question was asked at several speeds and one had to be chosen.
-    fn follow_runs(&mut self, old: &[(Probe, Timing)]) {
-        let mut cancelled = Vec::new();
-        let mut commands = Vec::new();
-        while let Some(command) = self.engine.next_command() {
-            self.log.push(format!("{:?} {}", self.now, describe(&command)));
-            match command {
-                Command::Cancel { id } => cancelled.push(id),
-                Command::Start { .. } => commands.push(command),
-            }
-        }
-        let new = wanted(&self.config);
-        let has = |set: &[(Probe, Timing)], run: &Run| set.iter().any(|(p, t)| run.is(p, t));
-        let speeds = |set: &[(Probe, Timing)], run: &Run| set.iter().filter(|(p, _)| *p == run.probe).count();
-        for id in cancelled {
-            let run = self.running.remove(&id).expect("a cancelled run");
-            let needless =
-                has(&new, &run) || (speeds(&new, &run) > 0 && speeds(old, &run) == 1 && !has(&new, &run));
-            assert!(!needless, "needless cancel of {run:?}");
-        }
-        for run in self.running.values_mut().filter(|run| !has(&new, run)) {
-            let heirs = new
-                .iter()
-                .filter(|(p, t)| *p == run.probe && !old.iter().any(|(q, u)| q == p && same_run(t, u)));
-            let (_, timing) = heirs.into_iter().next().expect("a run that nobody wants goes on");
-            run.timing = *timing;
-        }
-        for command in commands {
-            self.obey(command);
-        }
-    }
-
-    /// Starts to expect what the configuration asks for.
-    fn want_probes(&mut self, old: &[(Probe, Timing)]) {
-        let now = self.now;
-        let mut next = Vec::new();
-        for (probe, timing) in wanted(&self.config) {
-            let same = |(p, t, _): &&(Probe, Timing, Time)| *p == probe && same_run(t, &timing);
-            let known = self.last_start.iter().find(same).map(|(_, _, at)| *at);
-            assert_eq!(known.is_some(), old.iter().any(|(p, t)| *p == probe && same_run(t, &timing)));
-            next.push((probe, timing, known.unwrap_or(now)));
-        }
-        self.last_start = next;
-        assert_eq!(self.engine.probe_count(), self.last_start.len());
-    }
-
-    /// No probe waits longer than its period, unless it is running.
-    fn check_punctuality(&self) {
-        for (probe, timing, last) in &self.last_start {
-            if self.running.values().any(|r| r.is(probe, timing)) {
-                continue;
-            }
-            let wait = timing.delay_loop.max(timing.warmup).max(timing.delay_before_retry);
-            // The run before may have taken whole periods; the next slot is the one after its end.
-            let asked = self.engine.poll_timeout().expect("a probe waits and nothing is due");
-            assert!(asked >= self.now || asked.since(*last) <= wait, "{probe:?} is late");
-            assert!(asked <= self.now + wait, "{probe:?} must wait from {:?} to {asked:?}", self.now);
-        }
-        let overdue = self.running.values().map(|run| self.now.since(run.end)).max();
-        assert_eq!(
-            self.engine.lateness(self.now),
-            overdue.unwrap_or_default(),
-            "nothing waits to be started"
-        );
-    }
 }
 
-impl Run {
-    fn is(&self, probe: &Probe, timing: &Timing) -> bool {
-        self.probe == *probe && same_run(&self.timing, timing)
-    }
-}
-
-/// Every question with the timing it is asked at, once.
 pub(crate) fn readings(presence: &Presence) -> Readings {
     Readings { presence: presence.clone(), ..Readings::new() }
-}
-
-fn wanted(config: &Config) -> Vec<(Probe, Timing)> {
-    let mut wanted: Vec<(Probe, Timing)> = Vec::new();
-    for check in config.virtual_servers.iter().flat_map(|v| &v.real_servers).flat_map(|s| &s.checks) {
-        if !wanted.iter().any(|(p, t)| *p == check.probe && same_run(t, &check.timing)) {
-            wanted.push((check.probe.clone(), *check.timing));
-        }
-    }
-    wanted
 }
 
 /// Equal apart from the order of pools and servers in the file.
@@ -388,13 +278,6 @@ fn unchanged_but_order(old: &Config, new: &Config) -> bool {
         pools
     };
     sorted(old) == sorted(new)
-}
-
-fn describe(command: &Command) -> String {
-    match command {
-        Command::Start { id, check } => format!("start {id:?} {:?}", check.probe.target),
-        Command::Cancel { id } => format!("cancel {id:?}"),
-    }
 }
 
 fn news_of(event: Event) -> Option<News> {

@@ -17,6 +17,8 @@ mod names;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
 mod scale;
 #[cfg(test)]
 mod scenarios;

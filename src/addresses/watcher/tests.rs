@@ -39,7 +39,7 @@ fn an_interface_that_is_down_or_a_duplicate_address_is_not_local() {
 
 #[tokio::test]
 async fn pictures_come_by_themselves_and_end_with_their_owner() {
-    let mut watcher = spawn_watcher(None).unwrap();
+    let mut watcher = spawn_watcher().unwrap();
     let mut pictures = watcher.pictures();
     pictures.changed().await.unwrap();
     let has = |pictures: &watch::Receiver<Option<Arc<Picture>>>| {
@@ -66,7 +66,7 @@ async fn a_look_that_fails_is_tried_again_and_what_was_known_counts_on() {
             _ => Err(ReadError::Interrupted),
         }
     };
-    let mut watcher = spawn_with(None, read).unwrap();
+    let mut watcher = spawn_with(read).unwrap();
     let mut pictures = watcher.pictures();
     assert!(pictures.borrow().is_none(), "not an empty picture: nobody knows");
     pictures.changed().await.unwrap();

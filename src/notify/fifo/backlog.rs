@@ -173,6 +173,7 @@ mod tests {
         assert_eq!(drain(&mut backlog), ["fresh state"]);
         assert_eq!((backlog.take_missed(), backlog.dropped()), (None, 5));
     }
+
     #[test]
     fn what_has_gone_unheard_is_said_to_be_down() {
         let mut backlog = Backlog::default();

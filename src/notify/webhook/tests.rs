@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::engine::model::{Endpoint, EventKind, HeaderText, Secret, Webhook, WebhookUrl};
-use crate::notify::courier::{Courier, Delivered};
+use crate::notify::courier::{Courier, Delivered, Tally};
 use crate::notify::event::Event;
 use crate::notify::testing;
 
@@ -132,7 +132,13 @@ fn tell(courier: &mut Courier<Webhook>, sequences: impl IntoIterator<Item = u64>
 }
 
 fn courier(webhook: Webhook) -> Courier<Webhook> {
-    Courier::spawn(&Handle::current(), webhook)
+    Courier::spawn(&Handle::current(), webhook, Tally::default())
+}
+
+async fn counts(tally: &Tally, wanted: Delivered) {
+    while tally.counters() != wanted {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Sequence and dropped count.
@@ -182,53 +188,52 @@ async fn a_connection_that_the_server_closes_is_opened_anew() {
 async fn what_a_server_cannot_take_now_comes_again_and_keeps_its_place() {
     let plan = [Say::Status(503), Say::After(429, "1"), Say::Status(200)];
     let server = Server::new(&plan).await;
-    let mut courier = courier(server.webhook());
+    let tally = Tally::default();
+    let mut courier = Courier::spawn(&Handle::current(), server.webhook(), tally.clone());
     tell(&mut courier, 1..=2);
     let seen = server.seen(4).await;
     assert_eq!(told(&seen), [(1, 0), (1, 0), (1, 0), (2, 0)]);
     let waited = seen[2].at - seen[1].at;
     assert!(waited >= Duration::from_secs(1), "Retry-After: {waited:?}");
     let counted = Delivered { delivered: 2, refused: 0, failed: 2, dropped: 0 };
-    while courier.counters() != counted {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    counts(&tally, counted).await;
 }
 
 #[tokio::test]
 async fn what_a_server_refuses_for_good_does_not_hold_up_the_rest() {
     let server = Server::new(&[Say::Status(400), Say::Status(302), Say::Status(401)]).await;
-    let mut courier = courier(server.webhook());
+    let tally = Tally::default();
+    let mut courier = Courier::spawn(&Handle::current(), server.webhook(), tally.clone());
     tell(&mut courier, 1..=4);
     assert_eq!(told(&server.seen(4).await), [(1, 0), (2, 0), (3, 0), (4, 0)]);
     let counted = Delivered { delivered: 1, refused: 3, failed: 0, dropped: 0 };
-    while courier.counters() != counted {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    counts(&tally, counted).await;
 }
 
 #[tokio::test]
 async fn the_oldest_give_way_while_a_server_hangs_and_the_next_says_how_many() {
     let server = Server::new(&[Say::Nothing]).await;
     let webhook = Webhook { timeout: Duration::from_millis(300), ..server.webhook() };
-    let mut courier = Courier::with_limit(&Handle::current(), webhook, 3);
+    let tally = Tally::default();
+    let mut courier = Courier::with_limit(&Handle::current(), webhook, tally.clone(), 3);
     tell(&mut courier, [1]);
     server.seen(1).await;
     tell(&mut courier, 2..=6);
     assert_eq!(told(&server.seen(4).await), [(1, 0), (4, 3), (5, 0), (6, 0)]);
     let counted = Delivered { delivered: 3, refused: 0, failed: 1, dropped: 3 };
-    while courier.counters() != counted {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    counts(&tally, counted).await;
 }
 
 #[tokio::test]
-async fn an_event_that_gave_way_while_it_was_taken_is_not_counted_as_dropped() {
+async fn what_gave_way_before_the_first_try_is_told_with_it() {
     let server = Server::new(&[]).await;
-    let mut courier = Courier::with_limit(&Handle::current(), server.webhook(), 2);
-    // Before the task runs at all: two of these give way, and then what is told is told.
+    let tally = Tally::default();
+    let mut courier = Courier::with_limit(&Handle::current(), server.webhook(), tally.clone(), 2);
+    // Before the task runs at all: two of these give way.
     tell(&mut courier, 1..=4);
     assert_eq!(told(&server.seen(2).await), [(3, 2), (4, 0)]);
     assert_eq!(courier.finish(SOON).await, 0);
+    assert_eq!(tally.counters(), Delivered { delivered: 2, dropped: 2, ..Delivered::default() });
 }
 
 #[tokio::test]
@@ -255,10 +260,11 @@ async fn the_end_waits_for_no_back_off() {
 #[tokio::test]
 async fn new_settings_count_at_once_for_what_waits() {
     let (old, new) = (Server::new(&[Say::After(503, "3600")]).await, Server::new(&[]).await);
-    let mut courier = courier(old.webhook());
+    let tally = Tally::default();
+    let mut courier = Courier::spawn(&Handle::current(), old.webhook(), tally.clone());
     tell(&mut courier, [1]);
     old.seen(1).await;
-    while courier.counters().failed == 0 {
+    while tally.counters().failed == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     courier.change(new.webhook());

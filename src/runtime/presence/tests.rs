@@ -108,4 +108,8 @@ async fn a_reload_brings_what_was_read_for_it() {
     following.pictures.wait_for(Option::is_some).await.unwrap();
     surroundings.addresses.clear();
     assert!(surroundings.presence().addresses.contains_key(&LOCALHOST));
+    // And ends with the last gate that asks for an address.
+    surroundings.adopt(&config(vec![]), Presence::default());
+    assert!(surroundings.following.is_none());
+    assert_eq!(surroundings.presence(), Presence::default());
 }

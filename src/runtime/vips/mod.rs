@@ -122,7 +122,7 @@ impl Vips {
 
     /// From the first wish on: without one there is nothing that anybody could change.
     fn listen(&mut self) {
-        match spawn_watcher(None) {
+        match spawn_watcher() {
             Ok(watcher) => {
                 let pictures = watcher.pictures();
                 self.events = Some((watcher, pictures));
