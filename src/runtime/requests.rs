@@ -1,7 +1,6 @@
 //! What clients of the control socket ask, turned into calls of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::announce::order_name;
 use super::kernel::{Ticket, View};
@@ -14,9 +13,6 @@ use crate::engine::snapshot::{OrderNote, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
 use crate::ipvs::OperationError;
-
-/// For the kernel's part of a status; without it the counters read 0.
-const VIEW: Duration = Duration::from_secs(1);
 
 pub(super) type Ask = Call;
 
@@ -40,6 +36,10 @@ impl Writing {
     /// How often it was told how far the writer is.
     pub(super) fn rounds(&self) -> u64 {
         self.rounds
+    }
+
+    pub(super) fn refusals(&self) -> &BTreeMap<ServiceId, String> {
+        &self.refusals
     }
 
     pub(super) fn open(&self) -> &BTreeSet<ServiceId> {
@@ -110,26 +110,12 @@ impl Supervisor {
     /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
     /// from the loop.
     fn answer_status(&self, name: Option<String>, reply: super::supervisor::Answer, now: Time) {
-        let mut snapshot = self.engine.snapshot(name.as_deref());
-        snapshot.kernel = self.progress.counters;
-        snapshot.broken_checks = self.announcer.broken_checks;
-        snapshot.dry_run = self.target == super::start::Target::Memory;
-        let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals.clone());
-        if self.progress.writing.written < self.progress.asked || self.recorder.is_holding() {
-            // What is on its way is not missing; what was refused already is.
-            wanted.services.retain(|id, _| refusals.contains_key(id));
-        }
-        self.vips.show(&mut snapshot);
-        let daemon = super::start::daemon_name(&self.config);
-        let view = self.writer.view();
+        let part = self.depict(name.as_deref(), now);
         tokio::spawn(async move {
-            let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok);
+            let finish = part.view().await;
             let render = move || {
-                if let Some(view) = view {
-                    fill_in(&mut snapshot, &view);
-                    find_missing(&mut snapshot, &view, &wanted, &refusals);
-                }
-                status::reply(&snapshot, &daemon, name.as_deref(), now)
+                let seen = finish();
+                status::reply(&seen.snapshot, &seen.daemon, name.as_deref(), now)
             };
             let rendered = tokio::task::spawn_blocking(render).await;
             let _ =
@@ -196,7 +182,7 @@ fn candidates(intro: &str, servers: &[Server]) -> String {
 }
 
 /// What the engine cannot know: which entries the kernel holds, and their connections.
-fn fill_in(snapshot: &mut Snapshot, view: &View) {
+pub(super) fn fill_in(snapshot: &mut Snapshot, view: &View) {
     for server in snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers) {
         server.installed = server.destinations.iter().any(|(service, destination)| {
             view.table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
@@ -205,12 +191,18 @@ fn fill_in(snapshot: &mut Snapshot, view: &View) {
         for counter in counters {
             server.active_connections += u64::from(counter.active);
             server.inactive_connections += u64::from(counter.inactive);
+            let traffic = &mut server.traffic;
+            traffic.connections = traffic.connections.saturating_add(counter.connections);
+            traffic.packets_in = traffic.packets_in.saturating_add(counter.packets_in);
+            traffic.packets_out = traffic.packets_out.saturating_add(counter.packets_out);
+            traffic.bytes_in = traffic.bytes_in.saturating_add(counter.bytes_in);
+            traffic.bytes_out = traffic.bytes_out.saturating_add(counter.bytes_out);
         }
     }
 }
 
 /// What is wanted and not there: the kernel has refused it, or was not yet asked.
-fn find_missing(
+pub(super) fn find_missing(
     snapshot: &mut Snapshot,
     view: &View,
     wanted: &Table,
