@@ -1,6 +1,6 @@
 //! A browser of its own for each test: chromedriver on a free port, and as much of WebDriver as is needed.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
