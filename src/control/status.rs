@@ -16,8 +16,10 @@ use crate::engine::snapshot::{
 use crate::engine::time::Time;
 
 mod difference;
+mod paint;
 mod table;
 pub use difference::{Difference, difference};
+pub use paint::{Colours, Terminal, fit};
 pub use table::table;
 
 /// The answer to a status request: table and JSON. `daemon` is the daemon's name. `only` limits
@@ -49,6 +51,9 @@ pub struct Status<'a> {
     kernel: Kernel,
     broken_checks: u64,
     dry_run: bool,
+    /// Until the configuration goes back to the one before it, unless it is confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unconfirmed_ms: Option<u64>,
     /// The newest first.
     recent: Vec<Recent<'a>>,
 }
@@ -213,6 +218,7 @@ impl<'a> Status<'a> {
             kernel: Kernel { operations, failures, drift, counted_age_ms },
             broken_checks: snapshot.broken_checks,
             dry_run: snapshot.dry_run,
+            unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
             recent: snapshot.recent.iter().map(|happened| Recent::new(happened, now)).collect(),
         }
     }

@@ -9,17 +9,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::kernel::View;
-use super::requests::{fill_in, find_missing};
+use super::requests::{VIEW, fill_in, find_missing};
 use super::start::{Target, daemon_name};
 use super::supervisor::Supervisor;
+use super::trial::Trial;
 use crate::control::status;
 use crate::engine::Time;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::table::{ServiceId, Table};
 use crate::telemetry::page::{Broken, Change, Document, Source};
 
-/// For the kernel's part; without it the counters read 0.
-const VIEW: Duration = Duration::from_secs(1);
 /// For the supervisor to answer.
 const ANSWER: Duration = Duration::from_secs(2);
 /// The page's looks on their way to the supervisor: it takes one at a time.
@@ -55,11 +54,8 @@ impl Supervisor {
         snapshot.broken_checks = self.announcer.broken_checks;
         snapshot.dry_run = self.target == Target::Memory;
         snapshot.recent = self.recent.of(name);
-        let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals().clone());
-        if self.progress.writing.written() < self.progress.asked || self.recorder.is_holding() {
-            // What is on its way is not missing; what was refused already is.
-            wanted.services.retain(|id, _| refusals.contains_key(id));
-        }
+        snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
+        let (wanted, refusals) = self.wanted();
         self.vips.show(&mut snapshot);
         Part { snapshot, wanted, refusals, daemon: daemon_name(&self.config), now, view: self.writer.view() }
     }
@@ -80,7 +76,7 @@ impl Part {
         move || {
             if let Some(view) = view {
                 snapshot.counted = Some(view.counted);
-                fill_in(&mut snapshot, &view);
+                fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
                 find_missing(&mut snapshot, &view, &wanted, &refusals);
             }
             Seen { snapshot, daemon, now }

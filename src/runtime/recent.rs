@@ -84,7 +84,7 @@ fn told(event: &Event) -> Option<Told<'_>> {
 
 fn because(cause: &Cause) -> String {
     match cause {
-        Cause::Check { kind, detail } => format!("{kind} check: {detail}"),
+        Cause::Check { kind, detail, evidence: _ } => format!("{kind} check: {detail}"),
         Cause::Operator => "by the operator's order".to_owned(),
         Cause::OrderEnded => "the time of the operator's order is over".to_owned(),
         Cause::Reload => "by the reload".to_owned(),
@@ -107,14 +107,14 @@ mod tests {
             let virtual_server = Arc::clone(&pools[number % 2]);
             let real_server = Arc::clone(&virtual_server.real_servers[0]);
             let of = Server { virtual_server, real_server };
-            let cause = Cause::Check { kind: "tcp", detail: format!("number {number}") };
+            let cause = Cause::Reload;
             let event = Event::RealServer { of, alive: number % 4 == 0, news: News::Changed, cause };
             recent.note(&event, Time::from_nanos(7));
         }
         let all = recent.of(None);
         assert_eq!(all.len(), KEPT);
         assert_eq!(all.iter().map(|h| h.number).collect::<Vec<_>>(), (151..=250).rev().collect::<Vec<_>>());
-        assert_eq!(all[0].text, "tcp check: number 249");
+        assert_eq!(all[0].text, "by the reload");
         assert_eq!((all[0].kind, all[0].virtual_server.as_str()), ("down", "mail"));
         let web = recent.of(Some("web"));
         assert_eq!(web.len(), KEPT / 2);

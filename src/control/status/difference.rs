@@ -17,7 +17,7 @@ pub enum Difference {
 }
 
 pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
-    let Snapshot { virtual_servers, kernel, broken_checks, dry_run, counted, recent } = after;
+    let Snapshot { virtual_servers, kernel, broken_checks, dry_run, counted, unconfirmed, recent } = after;
     let same_order = virtual_servers.len() == before.virtual_servers.len()
         && before.virtual_servers.iter().zip(virtual_servers).all(|(old, new)| are_same(old, new));
     if !same_order || dry_run != &before.dry_run {
@@ -36,9 +36,11 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         broken_checks: *broken_checks,
         dry_run: *dry_run,
         counted: *counted,
+        unconfirmed: *unconfirmed,
         recent: recent.iter().take_while(|happened| happened.number > known).cloned().collect(),
     };
-    let around = (kernel, broken_checks, counted) != (&before.kernel, &before.broken_checks, &before.counted);
+    let around = (kernel, broken_checks, counted, unconfirmed)
+        != (&before.kernel, &before.broken_checks, &before.counted, &before.unconfirmed);
     if around || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
         Difference::Some(Box::new(some))
     } else {

@@ -29,6 +29,8 @@ pub(super) struct WritingThread {
     /// When they came.
     counted: Time,
     totals: Arc<BTreeMap<ServiceId, Counters>>,
+    /// Dumps that were taken in.
+    looks: u64,
     drift: Drift,
     /// What the kernel was last told to be set to, and whether that is still to be done.
     settings: Settings,
@@ -78,6 +80,7 @@ impl WritingThread {
             counters: Arc::new(observed.counters),
             counted: crate::runtime::clock::now(),
             totals: Arc::new(observed.totals),
+            looks: 0,
             drift,
             settings: Settings::default(),
             unset: false,
@@ -164,13 +167,15 @@ impl WritingThread {
             let (table, wanted) = (self.ledger.observed().clone(), self.ledger.wanted().clone());
             let (counters, totals) = (Arc::clone(&self.counters), Arc::clone(&self.totals));
             // Nobody waits for it any more: nothing to do.
-            let _ = view.send(View { table, wanted, counters, totals, counted: self.counted });
+            let (counted, looks) = (self.counted, self.looks);
+            let _ = view.send(View { table, wanted, counters, totals, counted, looks });
         }
         inbox.stop
     }
 
     /// The table as it is now: what was held back is planned anew from it.
     fn observe(&mut self, seen: Observed, began: Stamp) {
+        self.looks += 1;
         if std::mem::take(&mut self.blind) {
             // The module may have been loaded anew, with settings of its own.
             self.unset_settings();
