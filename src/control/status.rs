@@ -10,13 +10,15 @@ use serde::{Serialize, Serializer};
 use super::protocol::{Reply, VERSION};
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{
-    AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
+    AnnouncementStatus, CheckStatus, Happened, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
     SorryServerStatus, VirtualServerStatus,
 };
 use crate::engine::time::Time;
 
+mod difference;
 mod paint;
 mod table;
+pub use difference::{Difference, difference};
 pub use paint::{Colours, Terminal, fit};
 pub use table::table;
 
@@ -28,15 +30,16 @@ pub fn reply(snapshot: &Snapshot, daemon: &str, only: Option<&str>, now: Time) -
     if let (Some(name), true) = (only, chosen.is_empty()) {
         return Reply::failed(format!("there is no virtual server {name:?}"));
     }
-    let json = Status {
-        broken_checks: snapshot.broken_checks,
-        dry_run: snapshot.dry_run,
-        unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
-        ..Status::new(&chosen, snapshot.kernel, daemon, now)
-    };
+    let json = Status::new(snapshot, &chosen, daemon, now);
     Reply::done(table(snapshot, &chosen, now))
         .with_data(&json)
         .unwrap_or_else(|error| Reply::failed(format!("writing the status as JSON: {error}")))
+}
+
+/// The document of `lvsd status --json`, of all that is in `snapshot`. One line.
+pub fn document(snapshot: &Snapshot, daemon: &str, now: Time) -> Result<String, serde_json::Error> {
+    let all: Vec<&VirtualServerStatus> = snapshot.virtual_servers.iter().collect();
+    serde_json::to_string(&Status::new(snapshot, &all, daemon, now))
 }
 
 /// The document of `lvsd status --json`.
@@ -51,6 +54,19 @@ pub struct Status<'a> {
     /// Until the configuration goes back to the one before it, unless it is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     unconfirmed_ms: Option<u64>,
+    /// The newest first.
+    recent: Vec<Recent<'a>>,
+}
+
+/// What happened to a virtual server, or to a real server of it.
+#[derive(Debug, Serialize)]
+struct Recent<'a> {
+    number: u64,
+    age_ms: u64,
+    kind: &'static str,
+    virtual_server: &'a str,
+    real_server: Option<String>,
+    text: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,6 +74,8 @@ struct Kernel {
     operations: u64,
     failures: u64,
     drift: u64,
+    /// How old the counters of connections and traffic are; null before the first time.
+    counted_age_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -129,6 +147,8 @@ struct RealServer<'a> {
     #[serde(rename = "override")]
     override_: Option<Override<'a>>,
     connections: Connections,
+    /// Since the server is in the kernel's table.
+    traffic: Traffic,
     checks: Vec<Check<'a>>,
 }
 
@@ -161,6 +181,15 @@ struct Connections {
 }
 
 #[derive(Debug, Serialize)]
+struct Traffic {
+    connections: u64,
+    packets_in: u64,
+    packets_out: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+#[derive(Debug, Serialize)]
 struct Check<'a> {
     kind: &'static str,
     mode: &'static str,
@@ -179,24 +208,27 @@ struct Last<'a> {
 }
 
 impl<'a> Status<'a> {
-    pub fn new(
-        chosen: &[&'a VirtualServerStatus],
-        kernel: KernelCounters,
-        daemon: &'a str,
-        now: Time,
-    ) -> Self {
-        let virtual_servers = chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect();
-        let KernelCounters { operations, failures, drift } = kernel;
-        let kernel = Kernel { operations, failures, drift };
+    fn new(snapshot: &'a Snapshot, chosen: &[&'a VirtualServerStatus], daemon: &'a str, now: Time) -> Self {
+        let KernelCounters { operations, failures, drift } = snapshot.kernel;
+        let counted_age_ms = snapshot.counted.map(|at| millis(now.since(at)));
         Self {
             version: VERSION,
             name: daemon,
-            virtual_servers,
-            kernel,
-            broken_checks: 0,
-            dry_run: false,
-            unconfirmed_ms: None,
+            virtual_servers: chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect(),
+            kernel: Kernel { operations, failures, drift, counted_age_ms },
+            broken_checks: snapshot.broken_checks,
+            dry_run: snapshot.dry_run,
+            unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
+            recent: snapshot.recent.iter().map(|happened| Recent::new(happened, now)).collect(),
         }
+    }
+}
+
+impl<'a> Recent<'a> {
+    fn new(happened: &'a Happened, now: Time) -> Self {
+        let Happened { number, at, kind, virtual_server, real_server, text } = happened;
+        let real_server = real_server.map(|id| id.to_string());
+        Self { number: *number, age_ms: millis(now.since(*at)), kind, virtual_server, real_server, text }
     }
 }
 
@@ -255,8 +287,17 @@ impl<'a> RealServer<'a> {
             missing: rs.missing,
             override_: Override::new(rs, now),
             connections: Connections { active: rs.active_connections, inactive: rs.inactive_connections },
+            traffic: Traffic::new(rs.traffic),
             checks: rs.checks.iter().map(|check| Check::new(check, now)).collect(),
         }
+    }
+}
+
+impl Traffic {
+    fn new(traffic: crate::engine::snapshot::Traffic) -> Self {
+        let crate::engine::snapshot::Traffic { connections, packets_in, packets_out, bytes_in, bytes_out } =
+            traffic;
+        Self { connections, packets_in, packets_out, bytes_in, bytes_out }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::checker::Checker;
 use super::model::{self, Forwarding, Mode, RealServerId, WeightChange};
-use super::snapshot::{OperatorWeight, Order, Override, RealServerStatus};
+use super::snapshot::{OperatorWeight, Order, Override, RealServerStatus, Traffic};
 use super::table::{Destination, DestinationId, ServiceId};
 use super::time::Time;
 
@@ -118,6 +118,7 @@ impl RealServer {
             missing: false,
             active_connections: 0,
             inactive_connections: 0,
+            traffic: Traffic::default(),
             order: self.order.as_deref().cloned(),
             operator_weight: self.operator_weight.as_deref().cloned(),
             checks: self.checkers.iter().map(Checker::status).collect(),

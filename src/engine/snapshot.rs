@@ -19,6 +19,24 @@ pub struct Snapshot {
     pub dry_run: bool,
     /// When the configuration goes back to the one before it, unless it is confirmed; likewise.
     pub unconfirmed: Option<Time>,
+    /// When the kernel's counters were read; likewise, none before the first time.
+    pub counted: Option<Time>,
+    /// What happened last, the newest first; likewise.
+    pub recent: Vec<Happened>,
+}
+
+/// One change, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Happened {
+    /// Counts up from 1.
+    pub number: u64,
+    pub at: Time,
+    /// `up`, `down`, `weight`, `quorum_up`, `quorum_down`, `gate`, `order`.
+    pub kind: &'static str,
+    pub virtual_server: String,
+    pub real_server: Option<RealServerId>,
+    /// May hold what a server answered: hostile text.
+    pub text: String,
 }
 
 /// What has been asked of the kernel since the start.
@@ -100,9 +118,20 @@ pub struct RealServerStatus {
     /// Likewise filled in by the runtime, summed over services.
     pub active_connections: u64,
     pub inactive_connections: u64,
+    pub traffic: Traffic,
     pub order: Option<Override>,
     pub operator_weight: Option<OperatorWeight>,
     pub checks: Vec<CheckStatus>,
+}
+
+/// What the kernel has counted since the server's entries were added, summed over services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub connections: u64,
+    pub packets_in: u64,
+    pub packets_out: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// An operator's order about one real server.

@@ -10,9 +10,10 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use super::announce;
+use super::pictures::{self, LOOKS, Look};
 use super::readiness::Dependencies;
 use super::requests::Ask;
-use super::scraping::{Scrape, Scraper};
+use super::scraping::{SCRAPES, Scrape, Scraper};
 use super::start::{Target, chain};
 use crate::control::server::{self, Limits as ControlLimits, Refused};
 use crate::control::socket::{self, SocketFile};
@@ -20,12 +21,34 @@ use crate::engine::model::Config;
 use crate::telemetry::http::{self, Closed, Limits, Routes};
 use crate::telemetry::log::Log;
 use crate::telemetry::metrics::Exporter;
+use crate::telemetry::page::Page;
+
+/// Requests of clients on their way to the supervisor.
+const ASKS: usize = 64;
 
 /// How clients reach the supervisor, and what else is shown of the daemon.
 pub(super) struct Clients {
-    pub(super) asks: mpsc::Sender<Ask>,
-    pub(super) scrapes: mpsc::Sender<Scrape>,
-    pub(super) log: Arc<Log>,
+    asks: mpsc::Sender<Ask>,
+    scrapes: mpsc::Sender<Scrape>,
+    looks: mpsc::Sender<Look>,
+    log: Arc<Log>,
+}
+
+/// The supervisor's ends.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) scrapes: mpsc::Receiver<Scrape>,
+    pub(super) looks: mpsc::Receiver<Look>,
+}
+
+impl Clients {
+    pub(super) fn new(log: Arc<Log>) -> (Self, Received) {
+        let (asks, asked) = mpsc::channel(ASKS);
+        let (scrapes, scraped) = mpsc::channel(SCRAPES);
+        let (looks, looked) = mpsc::channel(LOOKS);
+        (Self { asks, scrapes, looks, log }, Received { asks: asked, scrapes: scraped, looks: looked })
+    }
 }
 
 /// What it serves.
@@ -52,7 +75,7 @@ impl Front {
         dependencies: &Arc<Dependencies>,
         clients: Clients,
     ) -> Result<Self, String> {
-        let Clients { asks, scrapes, log } = clients;
+        let Clients { asks, scrapes, looks, log } = clients;
         let (closed, refused) = (Closed::default(), Refused::default());
         let scraper = Scraper {
             scrapes,
@@ -65,7 +88,8 @@ impl Front {
         let aggregator = &dependencies.aggregator;
         let routes = || {
             let metrics = Exporter::new(scraper.into_source());
-            Routes::new()
+            let page = Page::new(pictures::source(looks));
+            page.routes(Routes::new())
                 .with("/healthz", aggregator.live_handler())
                 .with("/readyz", aggregator.ready_handler())
                 .with("/metrics", metrics.handler())

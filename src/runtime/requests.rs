@@ -9,7 +9,6 @@ use tracing::info;
 use super::kernel::{Ticket, View};
 use super::reloading::{Force, Wish};
 use super::supervisor::Supervisor;
-use super::trial::Trial;
 use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
 use crate::control::{Peer, Reply, counted, status, stream};
@@ -151,25 +150,14 @@ impl Supervisor {
         name: Option<String>,
         reply: super::supervisor::Answer,
         now: Time,
-        finish: impl FnOnce(Reply) -> Reply + Send + 'static,
+        answer: impl FnOnce(Reply) -> Reply + Send + 'static,
     ) {
-        let mut snapshot = self.engine.snapshot(name.as_deref());
-        snapshot.kernel = self.progress.counters;
-        snapshot.broken_checks = self.announcer.broken_checks;
-        snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
-        snapshot.dry_run = self.target == super::start::Target::Memory;
-        let (wanted, refusals) = self.wanted();
-        self.vips.show(&mut snapshot);
-        let daemon = super::start::daemon_name(&self.config);
-        let view = self.writer.view();
+        let part = self.depict(name.as_deref(), now);
         tokio::spawn(async move {
-            let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok);
+            let finish = part.view().await;
             let render = move || {
-                if let Some(view) = view {
-                    fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
-                    find_missing(&mut snapshot, &view, &wanted, &refusals);
-                }
-                finish(status::reply(&snapshot, &daemon, name.as_deref(), now))
+                let seen = finish();
+                answer(status::reply(&seen.snapshot, &seen.daemon, name.as_deref(), now))
             };
             let rendered = tokio::task::spawn_blocking(render).await;
             let _ =
@@ -248,6 +236,12 @@ pub(super) fn fill_in<'a>(servers: impl Iterator<Item = &'a mut RealServerStatus
         for counter in counters {
             server.active_connections += u64::from(counter.active);
             server.inactive_connections += u64::from(counter.inactive);
+            let traffic = &mut server.traffic;
+            traffic.connections = traffic.connections.saturating_add(counter.connections);
+            traffic.packets_in = traffic.packets_in.saturating_add(counter.packets_in);
+            traffic.packets_out = traffic.packets_out.saturating_add(counter.packets_out);
+            traffic.bytes_in = traffic.bytes_in.saturating_add(counter.bytes_in);
+            traffic.bytes_out = traffic.bytes_out.saturating_add(counter.bytes_out);
         }
     }
 }
@@ -262,7 +256,7 @@ pub(super) fn miss(server: &mut RealServerStatus, view: &View, wanted: &Table) {
 }
 
 /// What is wanted and not there: the kernel has refused it, or was not yet asked.
-fn find_missing(
+pub(super) fn find_missing(
     snapshot: &mut Snapshot,
     view: &View,
     wanted: &Table,

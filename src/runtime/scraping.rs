@@ -91,7 +91,7 @@ fn last_answer(answers: &Answers) -> Option<SystemTime> {
 
 impl From<View> for KernelPicture {
     fn from(view: View) -> Self {
-        let View { table, wanted, counters, totals, looks: _ } = view;
+        let View { table, wanted, counters, totals, counted: _, looks: _ } = view;
         Self { table, wanted, counters, totals }
     }
 }

@@ -13,7 +13,7 @@ use super::announce::Announcer;
 use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
-use super::front::{Clients, Front};
+use super::front::{Clients, Front, Received};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{self, Ready};
 use super::lock::Lock;
@@ -22,10 +22,10 @@ use super::presence::{Ended, Surroundings};
 use super::probes::Probes;
 use super::readiness::Dependencies;
 use super::readings;
+use super::recent::Recent;
 use super::recorder::Recorder;
 use super::reloading::Reloading;
 use super::requests::Ask;
-use super::scraping::{SCRAPES, Scrape};
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
@@ -51,8 +51,6 @@ const OUTCOMES: usize = 1024;
 const REPORTS: usize = 1024;
 /// Sets of files that have changed; their watcher waits with more.
 const FILES: usize = 4;
-/// Requests of clients on their way to the supervisor.
-const ASKS: usize = 64;
 
 /// Where the table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,16 +131,14 @@ async fn start(
         Target::Memory => None,
     };
     let dependencies = Arc::new(Dependencies::new());
-    let (asks, mut asked) = mpsc::channel(ASKS);
-    let (scrapes, scraped) = mpsc::channel(SCRAPES);
-    let clients = Clients { asks, scrapes, log: Arc::clone(&log) };
+    let (clients, mut received) = Clients::new(Arc::clone(&log));
     let front = match Front::open(&config, target, &dependencies, clients) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };
     dependencies.install_config();
     let mut waiting =
-        Waiting { signals: &mut signals, asked: &mut asked, heartbeat: &dependencies.heartbeat };
+        Waiting { signals: &mut signals, asked: &mut received.asks, heartbeat: &dependencies.heartbeat };
     let opened = match open_kernel(target, &mut waiting).await {
         Ok(opened) => opened,
         Err(code) => {
@@ -170,8 +166,7 @@ async fn start(
         target,
         log,
         signals,
-        asked,
-        scraped,
+        received,
     };
     let code = match supervisor(beginning, opened, &dependencies) {
         Ok(supervisor) => supervisor.run().await,
@@ -314,8 +309,7 @@ struct Setup {
     target: Target,
     log: Arc<Log>,
     signals: Signals,
-    asked: mpsc::Receiver<Ask>,
-    scraped: mpsc::Receiver<Scrape>,
+    received: Received,
 }
 
 /// Puts everything together: what the last run left, what the kernel holds, and so the engine.
@@ -331,8 +325,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         target,
         log,
         signals,
-        asked,
-        scraped,
+        received,
     } = setup;
     readings.presence = surroundings.presence();
     let daemon = &config.daemon;
@@ -392,13 +385,15 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         log_filter: None,
         counters: Counters::new(&config, digest.clone()),
         digest,
+        recent: Recent::default(),
         inputs: Inputs {
             signals,
             outcomes: outcome,
             files,
             reports: reported,
-            asks: asked,
-            scrapes: scraped,
+            asks: received.asks,
+            scrapes: received.scrapes,
+            looks: received.looks,
         },
         progress: Progress::new(),
         target,

@@ -18,10 +18,12 @@ use super::counters::Counters;
 use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
+use super::pictures::Look;
 use super::planning::{Planned, Planning};
 use super::presence::Surroundings;
 use super::probes::{Ended, Probes};
 use super::readings;
+use super::recent::Recent;
 use super::recorder::{Held, News, Recorder, tell_of_record};
 use super::reloading::{Reloading, Wish};
 use super::requests::{Ask, Writing};
@@ -69,6 +71,7 @@ pub(super) struct Supervisor {
     /// As set by an operator, until the next reload.
     pub(super) log_filter: Option<String>,
     pub(super) counters: Counters,
+    pub(super) recent: Recent,
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
     pub(super) target: Target,
@@ -92,6 +95,7 @@ pub(super) struct Inputs {
     pub(super) reports: mpsc::Receiver<Report>,
     pub(super) asks: mpsc::Receiver<Ask>,
     pub(super) scrapes: mpsc::Receiver<Scrape>,
+    pub(super) looks: mpsc::Receiver<Look>,
 }
 
 /// How far the kernel's table has come.
@@ -134,6 +138,7 @@ enum Input {
     Addresses(vips::Report),
     Ask(Ask),
     Scrape(Scrape),
+    Look(Look),
     Loaded(Result<Ready, Refusal>),
     Planned(Box<Planned>),
     Saved(std::io::Result<()>),
@@ -196,6 +201,7 @@ impl Supervisor {
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
             Some(scrape) = self.inputs.scrapes.recv() => Input::Scrape(scrape),
+            Some(look) = self.inputs.looks.recv() => Input::Look(look),
             () = tokio::time::sleep(delay) => Input::Timeout,
         }
     }
@@ -220,6 +226,7 @@ impl Supervisor {
             Input::Addresses(report) => self.handle_addresses(report, now),
             Input::Ask(ask) => self.handle_ask(ask, now),
             Input::Scrape(scrape) => self.answer_scrape(scrape),
+            Input::Look(look) => self.answer_look(look, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
             Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
             Input::Planned(planned) => self.handle_planned(*planned),
@@ -256,6 +263,7 @@ impl Supervisor {
         }
         while let Some(event) = self.engine.next_event() {
             self.counters.note_event(&event);
+            self.recent.note(&event, now);
             self.announcer.announce(event, now);
         }
         let changes = self.engine.take_table_changes();

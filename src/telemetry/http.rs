@@ -27,6 +27,10 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
+mod line;
+pub(super) use line::Places;
+pub use line::{Line, Streaming};
+
 /// Answers one route. The request's body is gone: no route of ours takes one.
 pub type Handler<B> =
     Arc<dyn Fn(Request<()>) -> Pin<Box<dyn Future<Output = Response<B>> + Send>> + Send + Sync>;
@@ -38,11 +42,15 @@ type Answer = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 #[derive(Clone, Default)]
 pub struct Routes(BTreeMap<&'static str, Handler<Answer>>);
 
-/// Connections that were closed to make room, since the start. Clones are the same count.
+/// Connections that were closed to make room, or because their answer was not taken, since the start. Clones are the same count.
 #[derive(Clone, Debug, Default)]
 pub struct Closed(Arc<AtomicU64>);
 
 impl Closed {
+    fn count_more(&self, connections: u64) {
+        self.0.fetch_add(connections, Ordering::Relaxed);
+    }
+
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -80,14 +88,18 @@ impl fmt::Debug for Routes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// When one more comes the oldest is closed: a probe gets through while somebody else sits
-    /// on connections.
+    /// on connections. Streams are not among them, and are not closed for it.
     pub connections: usize,
+    /// Answers without an end; one more is refused by its handler.
+    pub streams: usize,
     /// To send a whole request head, counted also while a kept connection is idle.
     pub head: Duration,
     /// For a handler to answer.
     pub answer: Duration,
     /// Of a connection, however busy: the bound on clients that do not read.
     pub lifetime: Duration,
+    /// Instead, of a connection with a stream; its client comes again.
+    pub stream: Duration,
     /// To finish answers once the listener stops.
     pub stop: Duration,
 }
@@ -96,9 +108,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 128,
+            streams: 64,
             head: Duration::from_secs(10),
             answer: Duration::from_secs(10),
             lifetime: Duration::from_secs(300),
+            stream: Duration::from_secs(3600),
             stop: Duration::from_secs(2),
         }
     }
@@ -143,6 +157,7 @@ pub async fn serve(
     let routes = Arc::new(routes);
     let (stop, stopping) = watch::channel(());
     let mut connections = Connections::default();
+    let places = Places::new(limits.streams);
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
@@ -150,8 +165,10 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _peer)) => {
                     let gone = connections.make_room(limits.connections);
-                    closed.0.fetch_add(gone, Ordering::Relaxed);
-                    connections.spawn(serve_connection(stream, Arc::clone(&routes), limits, stopping.clone()));
+                    closed.count_more(gone);
+                    let line = Line::new(Arc::clone(&places), closed.clone());
+                    let (routes, stopping) = (Arc::clone(&routes), stopping.clone());
+                    connections.spawn(line.clone(), serve_connection(stream, line, routes, limits, stopping));
                 }
                 Err(error) => {
                     // Out of descriptors, or the peer gave up in the backlog: the listener lives on.
@@ -175,36 +192,43 @@ pub async fn serve(
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
-    by_age: VecDeque<AbortHandle>,
+    by_age: VecDeque<(AbortHandle, Line)>,
 }
 
 impl Connections {
     /// Returns how many were closed for it.
     fn make_room(&mut self, limit: usize) -> u64 {
-        self.by_age.retain(|task| !task.is_finished());
+        self.by_age.retain(|(task, _)| !task.is_finished());
+        let others = self.by_age.iter().filter(|(_, line)| !line.is_streaming()).count();
+        let too_many = (others + 1).saturating_sub(limit.max(1));
         let mut closed = 0;
-        while self.by_age.len() >= limit.max(1) {
-            if let Some(oldest) = self.by_age.pop_front() {
-                oldest.abort();
+        self.by_age.retain(|(task, line)| {
+            let stays = line.is_streaming() || closed == too_many;
+            if !stays {
+                task.abort();
                 closed += 1;
             }
-        }
-        closed
+            stays
+        });
+        closed as u64
     }
 
-    fn spawn(&mut self, connection: impl Future<Output = ()> + Send + 'static) {
-        self.by_age.push_back(self.tasks.spawn(connection));
+    fn spawn(&mut self, line: Line, connection: impl Future<Output = ()> + Send + 'static) {
+        self.by_age.push_back((self.tasks.spawn(connection), line));
     }
 }
 
 async fn serve_connection(
     stream: TcpStream,
+    line: Line,
     routes: Arc<Routes>,
     limits: Limits,
     mut stopping: watch::Receiver<()>,
 ) {
-    let service = service_fn(move |request| {
+    let of_requests = line.clone();
+    let service = service_fn(move |mut request: Request<_>| {
         let routes = Arc::clone(&routes);
+        request.extensions_mut().insert(of_requests.clone());
         async move { Ok::<_, Infallible>(answer(&routes, limits.answer, request).await) }
     });
     let connection = http1::Builder::new()
@@ -217,11 +241,23 @@ async fn serve_connection(
     // What goes wrong on a connection is the client's: it is not worth a line.
     tokio::select! {
         _ended = connection.as_mut() => return,
-        () = sleep(limits.lifetime) => {}
+        () = line.is_cut() => return,
+        () = end_of(&line, limits) => {}
         _ = stopping.changed() => {}
+    }
+    // It would not finish by itself.
+    if line.is_streaming() {
+        return;
     }
     connection.as_mut().graceful_shutdown();
     let _ = timeout(limits.stop, connection).await;
+}
+
+async fn end_of(line: &Line, limits: Limits) {
+    sleep(limits.lifetime).await;
+    if line.is_streaming() {
+        sleep(limits.stream.saturating_sub(limits.lifetime)).await;
+    }
 }
 
 async fn answer(routes: &Routes, limit: Duration, request: Request<impl Body>) -> Response<Answer> {

@@ -3,5 +3,6 @@
 pub mod http;
 pub mod log;
 pub mod metrics;
+pub mod page;
 pub mod repeats;
 pub mod systemd;

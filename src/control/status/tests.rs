@@ -6,7 +6,7 @@ use super::*;
 use crate::control::protocol::parse_address;
 use crate::engine::model::Protocol;
 use crate::engine::snapshot::{
-    KernelCounters, LastResult, OperatorWeight, Override as OrderStatus, QuorumStatus,
+    Happened, KernelCounters, LastResult, OperatorWeight, Override as OrderStatus, QuorumStatus, Traffic,
 };
 use crate::engine::table::ServiceId;
 
@@ -42,6 +42,7 @@ fn real_server(address: &str, checks: Vec<CheckStatus>) -> RealServerStatus {
         missing: false,
         active_connections: 12,
         inactive_connections: 3,
+        traffic: Traffic { connections: 50, packets_in: 1, packets_out: 2, bytes_in: 3, bytes_out: 4 },
         order: None,
         operator_weight: None,
         checks,
@@ -91,6 +92,15 @@ fn snapshot() -> Snapshot {
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
         broken_checks: 3,
         dry_run: true,
+        counted: Some(at(996)),
+        recent: vec![Happened {
+            number: 9,
+            at: at(500),
+            kind: "down",
+            virtual_server: "web".into(),
+            real_server: Some(parse_address("198.51.100.13:80").unwrap()),
+            text: "refused".into(),
+        }],
         virtual_servers: vec![
             VirtualServerStatus {
                 name: "web".into(),
@@ -163,13 +173,15 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""quorum":{"up":false,"weight":1,"threshold":3,"quorum":2,"hysteresis":1,"age_ms":60000},"#,
             r#""sorry_server":{"address":"198.51.100.99","active":true},"real_servers":["#,
             r#"{"address":"198.51.100.11:80","alive":true,"age_ms":90000,"weight":1,"effective_weight":1,"installed":true,"missing":false,"#,
-            r#""override":null,"connections":{"active":12,"inactive":3},"checks":[{"kind":"http","#,
+            r#""override":null,"connections":{"active":12,"inactive":3},"#,
+            r#""traffic":{"connections":50,"packets_in":1,"packets_out":2,"bytes_in":3,"bytes_out":4},"checks":[{"kind":"http","#,
             r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
             r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]},"#,
             r#"{"address":"198.51.100.12:80","alive":true,"age_ms":90000,"weight":1,"effective_weight":0,"installed":true,"missing":false,"#,
             r#""override":{"order":"drain","weight":7,"by":"alice","reason":"kernel update","age_ms":300000,"#,
             r#""left_ms":1800000,"weight_note":{"by":"alice","reason":null,"age_ms":300000,"left_ms":null}},"#,
-            r#""connections":{"active":12,"inactive":3},"checks":[{"kind":"http","#,
+            r#""connections":{"active":12,"inactive":3},"#,
+            r#""traffic":{"connections":50,"packets_in":1,"packets_out":2,"bytes_in":3,"bytes_out":4},"checks":[{"kind":"http","#,
             r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
             r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]}],"#,
             r#""missing":[{"service":"tcp 192.0.2.10:80","refusal":"add service tcp 192.0.2.10:80: no such scheduler"},"#,
@@ -180,7 +192,8 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""quorum":{"up":true,"weight":0,"threshold":0,"quorum":1,"hysteresis":1,"age_ms":0},"#,
             r#""sorry_server":null,"real_servers":[],"missing":[],"announce":[],"active":false,"#,
             r#""inactive":[{"service":"tcp 192.0.2.11:80","reason":"192.0.2.11 is on no interface"}]}],"#,
-            r#""kernel":{"operations":7,"failures":1,"drift":2},"broken_checks":3,"dry_run":true}"#,
+            r#""kernel":{"operations":7,"failures":1,"drift":2,"counted_age_ms":4000},"broken_checks":3,"dry_run":true,"recent":[{"number":9,"age_ms":500000,"#,
+            r#""kind":"down","virtual_server":"web","real_server":"198.51.100.13:80","text":"refused"}]}"#,
         )
     );
 }
@@ -189,7 +202,7 @@ fn json_has_the_documented_keys_in_the_documented_order() {
 fn a_check_that_never_ran_has_no_last_and_a_weight_alone_no_order() {
     let snapshot = snapshot();
     let json =
-        serde_json::to_value(Status::new(&[&snapshot.virtual_servers[0]], snapshot.kernel, "lvs1", at(1000)))
+        serde_json::to_value(Status::new(&snapshot, &[&snapshot.virtual_servers[0]], "lvs1", at(1000)))
             .unwrap();
     let servers = &json["virtual_servers"][0]["real_servers"];
     assert!(servers[2]["checks"][1]["last"].is_null());

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::engine::Time;
 use crate::engine::model::{Drift, Sync, Timeouts};
 use crate::engine::table::{Counters, DestinationId, Service, ServiceId, Table};
 use crate::ipvs::{Dump, Kernel, Observed, OperationError, RequestError};
@@ -75,6 +76,8 @@ pub(super) struct View {
     pub(super) wanted: Table,
     pub(super) counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
     pub(super) totals: Arc<BTreeMap<ServiceId, Counters>>,
+    /// When the dump of these was taken in.
+    pub(super) counted: Time,
     /// How many dumps have been taken in.
     pub(super) looks: u64,
 }

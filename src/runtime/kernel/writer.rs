@@ -10,6 +10,7 @@ use super::backoff::Backoff;
 use super::doubts::Doubts;
 use super::ledger::{Change, Ledger, Stamp};
 use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
+use crate::engine::Time;
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
@@ -25,6 +26,8 @@ pub(super) struct WritingThread {
     shared: Arc<Shared>,
     reports: mpsc::Sender<Report>,
     counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    /// When they came.
+    counted: Time,
     totals: Arc<BTreeMap<ServiceId, Counters>>,
     /// Dumps that were taken in.
     looks: u64,
@@ -75,6 +78,7 @@ impl WritingThread {
             shared,
             reports,
             counters: Arc::new(observed.counters),
+            counted: crate::runtime::clock::now(),
             totals: Arc::new(observed.totals),
             looks: 0,
             drift,
@@ -163,7 +167,8 @@ impl WritingThread {
             let (table, wanted) = (self.ledger.observed().clone(), self.ledger.wanted().clone());
             let (counters, totals) = (Arc::clone(&self.counters), Arc::clone(&self.totals));
             // Nobody waits for it any more: nothing to do.
-            let _ = view.send(View { table, wanted, counters, totals, looks: self.looks });
+            let (counted, looks) = (self.counted, self.looks);
+            let _ = view.send(View { table, wanted, counters, totals, counted, looks });
         }
         inbox.stop
     }
@@ -186,6 +191,7 @@ impl WritingThread {
             self.report(Report::Surprised(explained));
         }
         self.counters = Arc::new(seen.counters);
+        self.counted = crate::runtime::clock::now();
         self.totals = Arc::new(seen.totals);
         if !drifted.repairs.is_empty() && self.drift != Drift::Off {
             self.report(Report::Drifted(drifted));

@@ -100,7 +100,7 @@ catalogue! {
     NOTIFICATIONS = Counter "lvsd_notifications_total" ["channel", "result"] "Notifications by what became of them; dropped ones were never tried";
     STATE_WRITES = Counter "lvsd_state_file_writes_total" ["result"] "Writes of the state file: written or failed";
     CONTROL_REFUSED = Counter "lvsd_control_clients_refused_total" [] "Clients of the control socket that found all places taken";
-    HTTP_CLOSED = Counter "lvsd_http_connections_closed_total" [] "HTTP connections that were closed because newer ones came";
+    HTTP_CLOSED = Counter "lvsd_http_connections_closed_total" [] "HTTP connections that were closed because newer ones came, or because an answer was not taken";
     LOG_LOST = Counter "lvsd_log_lines_lost_total" [] "Log lines that their reader did not take in time";
 
     CPU = Counter "process_cpu_seconds_total" [] "Processor time of the daemon itself, user and system";

@@ -1,0 +1,124 @@
+//! What happened last, for the status page: a small ring, fed where events are announced.
+
+use std::collections::VecDeque;
+
+use super::announce::order_name;
+use crate::engine::snapshot::Happened;
+use crate::engine::{Cause, Event, QuorumKind, Server, Time};
+
+/// Of all servers together.
+const KEPT: usize = 100;
+
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    /// The newest first.
+    happened: VecDeque<Happened>,
+    last_number: u64,
+}
+
+impl Recent {
+    /// Keeps what changes something; failed tries are for the log.
+    pub(super) fn note(&mut self, event: &Event, now: Time) {
+        let Some((kind, virtual_server, server, text)) = told(event) else { return };
+        self.last_number += 1;
+        self.happened.truncate(KEPT - 1);
+        self.happened.push_front(Happened {
+            number: self.last_number,
+            at: now,
+            kind,
+            virtual_server: virtual_server.to_owned(),
+            real_server: server.map(|server| server.real_server.id),
+            text,
+        });
+    }
+
+    /// The newest first, of one virtual server if it is named.
+    pub(super) fn of(&self, name: Option<&str>) -> Vec<Happened> {
+        let named = self.happened.iter().filter(|h| name.is_none_or(|name| h.virtual_server == name));
+        named.cloned().collect()
+    }
+}
+
+type Told<'a> = (&'static str, &'a str, Option<&'a Server>, String);
+
+fn told(event: &Event) -> Option<Told<'_>> {
+    Some(match event {
+        Event::RealServer { of, alive, news: _, cause } => {
+            let kind = if *alive { "up" } else { "down" };
+            (kind, &of.virtual_server.name, Some(of), because(cause))
+        }
+        Event::Weight { of, from, to, cause } => {
+            let text = format!("{from} → {to}, {}", because(cause));
+            ("weight", &of.virtual_server.name, Some(of), text)
+        }
+        Event::Quorum { virtual_server, quorum } => {
+            let kind = match quorum.kind {
+                QuorumKind::NoChange => return None,
+                QuorumKind::Gained => "quorum_up",
+                QuorumKind::Lost => "quorum_down",
+            };
+            let text = format!("weight {} of {}", quorum.weight, quorum.threshold);
+            (kind, &virtual_server.name, None, text)
+        }
+        Event::Gate { virtual_server, active, services } => {
+            let (first, reason) = services.first()?;
+            let more = match services.len() {
+                1 => String::new(),
+                all => format!(" and {} more", all - 1),
+            };
+            let not = if *active { "" } else { "not " };
+            ("gate", &virtual_server.name, None, format!("{first}{more} {not}active: {reason}"))
+        }
+        Event::Order { of, change, note } => {
+            let why = note.reason.as_deref().unwrap_or("no reason given");
+            let text = format!("{} by {}: {why}", order_name(*change), note.by);
+            ("order", &of.virtual_server.name, Some(of), text)
+        }
+        Event::OrderEnded { of, given: _, note } => {
+            let text = format!("the order of {} is over", note.by);
+            ("order", &of.virtual_server.name, Some(of), text)
+        }
+        Event::Failure { .. } | Event::LocalError { .. } => return None,
+    })
+}
+
+fn because(cause: &Cause) -> String {
+    match cause {
+        Cause::Check { kind, detail, evidence: _ } => format!("{kind} check: {detail}"),
+        Cause::Operator => "by the operator's order".to_owned(),
+        Cause::OrderEnded => "the time of the operator's order is over".to_owned(),
+        Cause::Reload => "by the reload".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::News;
+    use crate::runtime::testing::pool;
+
+    #[test]
+    fn the_newest_are_kept_and_can_be_told_by_pool() {
+        let mut recent = Recent::default();
+        let pools = ["web", "mail"].map(|name| pool(name, "192.0.2.10:80", &["198.51.100.11:80"]));
+        for number in 0..250_usize {
+            let virtual_server = Arc::clone(&pools[number % 2]);
+            let real_server = Arc::clone(&virtual_server.real_servers[0]);
+            let of = Server { virtual_server, real_server };
+            let cause = Cause::Reload;
+            let event = Event::RealServer { of, alive: number % 4 == 0, news: News::Changed, cause };
+            recent.note(&event, Time::from_nanos(7));
+        }
+        let all = recent.of(None);
+        assert_eq!(all.len(), KEPT);
+        assert_eq!(all.iter().map(|h| h.number).collect::<Vec<_>>(), (151..=250).rev().collect::<Vec<_>>());
+        assert_eq!(all[0].text, "by the reload");
+        assert_eq!((all[0].kind, all[0].virtual_server.as_str()), ("down", "mail"));
+        let web = recent.of(Some("web"));
+        assert_eq!(web.len(), KEPT / 2);
+        assert!(web.iter().all(|h| h.virtual_server == "web"));
+        assert!(recent.of(Some("nobody")).is_empty());
+    }
+}
