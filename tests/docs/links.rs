@@ -74,6 +74,22 @@ fn every_page_is_a_chapter_and_has_one_title() {
     }
 }
 
+/// The threat model names a test for each claim, others the places where to read on.
+#[test]
+fn every_file_that_is_named_is_there() {
+    let named =
+        Regex::new(r"`((?:src|tests|packaging|config)/[A-Za-z0-9_./-]*[A-Za-z0-9_])`").expect("a pattern");
+    let mut count = 0;
+    for page in pages() {
+        for found in named.captures_iter(&page.prose()) {
+            let there = [found[1].to_owned(), format!("{}.rs", &found[1])];
+            assert!(there.iter().any(|path| root().join(path).exists()), "{}: {}", page.name, &found[1]);
+            count += 1;
+        }
+    }
+    assert!(count > 20, "{count} files");
+}
+
 #[test]
 fn a_link_to_nowhere_is_found() {
     let page = Page {

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod book;
+mod documents;
 mod examples;
 mod generated;
 mod links;

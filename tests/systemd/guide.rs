@@ -36,7 +36,7 @@ struct Step {
 }
 
 /// What only looks, and may be repeated.
-const LOOKS: [&str; 11] = [
+const LOOKS: [&str; 12] = [
     "ipvsadm -L",
     "lvsd status",
     "lvsd why",
@@ -48,6 +48,7 @@ const LOOKS: [&str; 11] = [
     "for i in",
     "ip address show",
     "systemctl is-active",
+    "systemctl is-enabled",
 ];
 
 struct Lab {
