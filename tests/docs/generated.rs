@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use clap::CommandFactory;
 use lvsd::config::documented::{self, Role, Section};
 use lvsd::control::cli::Cli;
+use serde_json::Value;
 
 use super::book::Page;
 use super::root;
@@ -40,7 +41,9 @@ fn keys(number: usize, section: &Section) -> String {
     let title = if number == 0 { title.to_owned() } else { format!("`{title}`") };
     // Writing to a text cannot fail.
     let _ = write!(text, "\n## {title}\n\n");
-    for remark in &section.remarks {
+    // How that file is written says nothing of this page.
+    let of_the_file = |remark: &[String]| remark.iter().any(|line| line.contains("Every key that there is"));
+    for remark in section.remarks.iter().filter(|remark| !of_the_file(remark)) {
         if remark.iter().any(|line| line.starts_with(' ')) {
             let _ = write!(text, "```text\n{}\n```\n\n", remark.join("\n"));
         } else {
@@ -72,6 +75,29 @@ fn escaped(text: &str) -> String {
         }
     });
     parts.collect::<Vec<_>>().join("`")
+}
+
+/// The schema is made from the loader's own lists of keys.
+#[test]
+fn every_key_that_the_loader_takes_is_in_the_reference() {
+    let page = Page::read(root(), "reference/configuration.md").text.replace('\\', "");
+    let schema = lvsd::config::schema::schema();
+    let mut keys = BTreeSet::new();
+    properties(&schema, &mut keys);
+    assert!(keys.len() > 100, "{} keys", keys.len());
+    let missing: Vec<_> = keys.iter().filter(|key| !page.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+fn properties(value: &Value, into: &mut BTreeSet<String>) {
+    if let Some(table) = value.get("properties").and_then(Value::as_object) {
+        into.extend(table.keys().cloned());
+    }
+    match value {
+        Value::Object(table) => table.values().for_each(|value| properties(value, into)),
+        Value::Array(list) => list.iter().for_each(|value| properties(value, into)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 #[test]
