@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use lvsd::config::import::{self, Disk, Format};
 use lvsd::config::{self, Diagnostics, Palette, Sources};
-use lvsd::control::cli::{self, Cli, Command, Import, ImportFormat, Page};
+use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On, Page};
+use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::Request;
-use lvsd::control::{self, ExitCode, client, counted};
+use lvsd::control::{self, ExitCode, counted};
 use lvsd::doctor::{self, Facts, Level};
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
@@ -44,17 +45,26 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
         Command::Doctor { json } => doctor(config, *json),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
+        Command::Drain { on, wait } if wait.until_idle => drain(cli, on, wait.deadline),
+        Command::Events { json } => events(cli, if *json { Form::Json } else { Form::Text }),
+        Command::Status { name, watch: true, .. } => {
+            client::watch(&socket(cli), name.clone()).unwrap_or_else(|problem| fail(&problem))
+        }
         Command::Man { page } => manual(*page),
         Command::Completions { shell } => written::<String>(Ok(control::manual::completions(*shell))),
         Command::Schema => written(serde_json::to_string_pretty(&config::schema::schema())),
         Command::Import(import) => self::import(import),
         Command::Status { .. }
-        | Command::Reload
+        | Command::Reload { .. }
+        | Command::Confirm
         | Command::OnStop { .. }
-        | Command::Drain(_)
+        | Command::Drain { .. }
+        | Command::CheckNow { .. }
+        | Command::LogLevel { .. }
         | Command::Disable(_)
         | Command::Enable(_)
-        | Command::Weight(_) => ask(cli),
+        | Command::Weight(_)
+        | Command::Why { .. } => ask(cli),
     }
 }
 
@@ -166,18 +176,44 @@ fn ask(cli: &Cli) -> ExitCode {
     }
 }
 
+/// The order first; it stands, whatever the waiting comes to.
+fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
+    let code = ask(cli);
+    if code != ExitCode::Done {
+        return code;
+    }
+    match client::until_idle(&socket(cli), &on.place(), deadline, &mut std::io::stdout()) {
+        Ok(Ok(idle)) => {
+            print(&format!("{idle}\n"));
+            ExitCode::Done
+        }
+        Ok(Err(busy)) => {
+            complain(&format!("{busy}\n"));
+            ExitCode::Failed
+        }
+        Err(problem) => fail(&problem),
+    }
+}
+
+fn events(cli: &Cli, form: Form) -> ExitCode {
+    let streams = (&mut std::io::stdout().lock() as &mut dyn Write, &mut std::io::stderr() as &mut dyn Write);
+    client::events(&socket(cli), form, PATIENCE, streams).unwrap_or_else(|problem| fail(&problem))
+}
+
+fn fail(problem: &ClientError) -> ExitCode {
+    complain(&format!("lvsd: {problem}\n"));
+    if problem.exit_code() == ExitCode::Unreachable {
+        complain("is lvsd running? name another socket with --socket, or its file with -c\n");
+    }
+    problem.exit_code()
+}
+
 fn call(cli: &Cli, request: &Request) -> ExitCode {
     let reply = match client::call(&socket(cli), request, PATIENCE) {
         Ok(reply) => reply,
-        Err(problem) => {
-            complain(&format!("lvsd: {problem}\n"));
-            if problem.exit_code() == ExitCode::Unreachable {
-                complain("is lvsd running? name another socket with --socket, or its file with -c\n");
-            }
-            return problem.exit_code();
-        }
+        Err(problem) => return fail(&problem),
     };
-    let reader = if std::io::stdout().is_terminal() { cli::Reader::Terminal } else { cli::Reader::Program };
+    let reader = client::terminal(&std::io::stdout()).map_or(cli::Reader::Program, cli::Reader::Terminal);
     let printed = cli::present(&cli.command, &reply, reader);
     print(&printed.stdout);
     complain(&printed.stderr);

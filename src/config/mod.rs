@@ -20,6 +20,14 @@ pub mod schema;
 mod secret;
 mod sources;
 mod syntax;
+/// Would `daemon.log` take this filter? If not, why, and what to write instead.
+pub fn check_log_filter(filter: &str) -> Result<(), String> {
+    raw::log_filter(filter).map(drop).map_err(|wrong| match wrong.remedy {
+        Some(remedy) => format!("{}: {remedy}", wrong.message),
+        None => wrong.message,
+    })
+}
+
 #[cfg(test)]
 mod tests;
 mod text;

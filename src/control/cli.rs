@@ -10,11 +10,10 @@ pub use clap_complete::Shell;
 
 use super::duration;
 use super::exit::ExitCode;
-use super::protocol::{NextStop, OperatorWeight, Order, Reply, Request, Subject, parse_address};
+use super::protocol::{NextStop, OperatorWeight, Order, Place, Reply, Request, Subject, parse_address};
+use super::status::{Terminal, fit};
 use crate::engine::model::RealServerId;
 
-/// Of a terminal.
-const WIDTH: usize = 80;
 const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
 
 const IMPORT_HELP: &str = "\
@@ -74,7 +73,16 @@ pub enum Command {
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
     /// Load the configuration again, and wait until it is applied
-    Reload,
+    Reload {
+        /// Go back to the configuration before it unless `lvsd confirm` comes within this time
+        #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+        confirm: Option<Duration>,
+        /// Even if it takes away more than max_removed allows
+        #[arg(long)]
+        force: bool,
+    },
+    /// Keep what `lvsd reload --confirm` has put on trial
+    Confirm,
     /// State of all virtual servers, or of one
     Status {
         /// Of a virtual server
@@ -83,6 +91,9 @@ pub enum Command {
         /// For programs
         #[arg(long)]
         json: bool,
+        /// Draw it again every second, in the same place
+        #[arg(long, conflicts_with = "json")]
+        watch: bool,
     },
     /// What of this host keeps the configuration from working, and the commands that mend it
     Doctor {
@@ -91,13 +102,42 @@ pub enum Command {
         json: bool,
     },
     /// Keep a real server in the table at weight 0: old connections live on, new ones go elsewhere
-    Drain(On),
+    Drain {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        wait: UntilIdle,
+    },
     /// Treat a real server as if it had failed
     Disable(On),
     /// End drain and disable
     Enable(On),
     /// Give a real server a weight of your own, or "auto" for the configured one
     Weight(Weight),
+    /// Run all checks of a real server at once, and print what they find: exit 1 unless all of them pass
+    CheckNow {
+        #[command(flatten)]
+        at: At,
+    },
+    /// The log filter in force; with FILTER it is changed until the next reload
+    LogLevel {
+        #[arg(value_name = "FILTER")]
+        filter: Option<String>,
+    },
+    /// How everything stands, and then a line for whatever happens
+    Events {
+        /// One JSON object on each line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Why a real server is as it is: its last changes with their evidence, and what holds now
+    Why {
+        #[command(flatten)]
+        at: At,
+        /// For programs
+        #[arg(long)]
+        json: bool,
+    },
     /// What the next stop of this run does with the table, whatever on_stop says
     OnStop {
         /// As on_stop; keep also runs no omega notifications, since another run goes on at once
@@ -173,6 +213,28 @@ pub struct Weight {
     pub note: Note,
 }
 
+/// How long to wait after a drain.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct UntilIdle {
+    /// Wait until no connection and no persistence template is left; UDP: until no packet comes
+    #[arg(long)]
+    pub until_idle: bool,
+    /// Wait no longer than this, and exit 1 then: 90s, 1m30s, 2h, or seconds
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1h", requires = "until_idle")]
+    pub deadline: Duration,
+}
+
+/// Which real server.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct At {
+    /// The real server, as configured
+    #[arg(value_name = "ADDRESS", value_parser = parse_address, help = ADDRESS_HELP)]
+    pub address: RealServerId,
+    /// Only in this virtual server; without it, wherever the address is
+    #[arg(long = "in", value_name = "NAME")]
+    pub virtual_server: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct Note {
     /// Only in this virtual server; without it, wherever the address is
@@ -218,15 +280,28 @@ impl Command {
         match self {
             Self::Doctor { .. } | Self::Man { .. } | Self::Completions { .. } | Self::Schema => None,
             Self::Run { .. } | Self::Check { .. } | Self::Plan { .. } | Self::Import(_) => None,
-            Self::Reload => Some(Request::Reload),
-            Self::Status { name, json: _ } => Some(Request::Status { name: name.clone() }),
-            Self::Drain(on) => Some(on.request(Order::Drain)),
+            Self::Reload { confirm: None, force: false } => Some(Request::Reload),
+            Self::Reload { confirm, force } => Some(Request::ReloadWith { confirm: *confirm, force: *force }),
+            Self::Confirm => Some(Request::Confirm),
+            Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
+            Self::Drain { on, wait: _ } => Some(on.request(Order::Drain)),
             Self::Disable(on) => Some(on.request(Order::Disable)),
             Self::Enable(on) => Some(on.request(Order::Enable)),
             Self::OnStop { what } => Some(Request::OnStop { what: *what }),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
+            Self::CheckNow { at } => Some(Request::CheckNow { on: at.place() }),
+            Self::LogLevel { filter } => Some(Request::LogLevel { filter: filter.clone() }),
+            Self::Events { .. } => Some(Request::Events),
+            Self::Why { at, json: _ } => Some(Request::Why { on: at.place() }),
         }
     }
+}
+
+/// For people or for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    Json,
 }
 
 /// What a client command prints of the daemon's reply.
@@ -240,20 +315,23 @@ pub struct Printed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// Lines of a status are cut there, so that its columns stay legible.
-    Terminal,
+    Terminal(Terminal),
     Program,
 }
 
 /// A success speaks on stdout, a failure on stderr; `--json` prints data as it came. Each ends
 /// with a line break unless it is empty.
 pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
-    let wants_json = matches!(command, Command::Status { json: true, .. });
+    let wants_json = matches!(command, Command::Status { json: true, .. } | Command::Why { json: true, .. });
     let text = match &reply.data {
         Some(data) if wants_json && reply.ok => data.get(),
         _ => reply.text.as_str(),
     };
     let is_table = matches!(command, Command::Status { json: false, .. });
-    let text = &if is_table && reader == Reader::Terminal { cut(text) } else { text.to_owned() };
+    let text = &match reader {
+        Reader::Terminal(terminal) if is_table => fit(text, terminal),
+        Reader::Terminal(_) | Reader::Program => text.to_owned(),
+    };
     let line = if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
     if reply.ok {
         Printed { stdout: line, stderr: String::new() }
@@ -262,20 +340,19 @@ pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
     }
 }
 
-fn cut(table: &str) -> String {
-    let line = |line: &str| {
-        if line.chars().count() <= WIDTH {
-            line.to_owned()
-        } else {
-            line.chars().take(WIDTH - 1).chain(['…']).collect()
-        }
-    };
-    table.lines().map(line).collect::<Vec<String>>().join("\n")
-}
-
 impl On {
+    pub fn place(&self) -> Place {
+        Place { address: self.address, virtual_server: self.note.virtual_server.clone() }
+    }
+
     fn request(&self, order: Order) -> Request {
         Request::Order { order, on: self.note.subject(self.address) }
+    }
+}
+
+impl At {
+    fn place(&self) -> Place {
+        Place { address: self.address, virtual_server: self.virtual_server.clone() }
     }
 }
 

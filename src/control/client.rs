@@ -1,4 +1,12 @@
-//! The client's side: one request, one reply, blocking, with a deadline.
+//! The client's side: one request, one reply, blocking, with a deadline; and what follows some replies.
+
+mod follow;
+mod idle;
+mod watch;
+
+pub use follow::events;
+pub use idle::until_idle;
+pub use watch::{terminal, watch};
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,6 +29,10 @@ pub enum ClientError {
     TimedOut { path: PathBuf, limit: Duration },
     #[error("the daemon at {path} closed the connection without an answer")]
     NoAnswer { path: PathBuf },
+    #[error("the daemon at {path} has gone")]
+    Gone { path: PathBuf },
+    #[error("the daemon at {path} has not said anything for {limit:?}")]
+    Silent { path: PathBuf, limit: Duration },
     #[error("talking to the daemon at {path}: {source}")]
     Broken { path: PathBuf, source: io::Error },
     #[error("the answer of the daemon at {path} is not understood: {source}")]
@@ -34,6 +46,8 @@ impl ClientError {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::NoAnswer { .. }
+            | Self::Gone { .. }
+            | Self::Silent { .. }
             | Self::Broken { .. } => ExitCode::Unreachable,
             Self::Nonsense { .. } => ExitCode::Failed,
         }
@@ -42,33 +56,76 @@ impl ClientError {
 
 /// Asks the daemon behind `socket`. `limit` bounds the whole exchange.
 pub fn call(socket: &Path, request: &Request, limit: Duration) -> Result<Reply, ClientError> {
-    let path = || socket.to_owned();
-    let deadline = Instant::now() + limit;
-    let broken = |source: io::Error| match source.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut { path: path(), limit },
-        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => ClientError::NoAnswer { path: path() },
-        _ => ClientError::Broken { path: path(), source },
-    };
-    let stream = connect(socket, limit).map_err(|source| match source.kind() {
-        ErrorKind::PermissionDenied => ClientError::NotAllowed { path: path() },
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut { path: path(), limit },
-        _ => ClientError::Unreachable { path: path(), source },
-    })?;
-    let line =
-        protocol::encode_request(request).map_err(|source| ClientError::Nonsense { path: path(), source })?;
-    let mut stream = Timed { stream, deadline };
+    let mut connection = Connection::open(socket, limit)?;
     // A server that refuses answers before it has read everything: its reason counts, not the
     // broken pipe.
-    let sent = stream.write_all(&line);
-    let mut reply = Vec::new();
-    let received = BufReader::new(stream.take(MAX_REPLY)).read_until(b'\n', &mut reply);
-    if reply.is_empty() {
-        sent.map_err(broken)?;
-        received.map_err(broken)?;
-        return Err(ClientError::NoAnswer { path: path() });
+    let sent = connection.send(request);
+    match connection.receive() {
+        Err(ClientError::NoAnswer { .. }) => Err(sent.err().unwrap_or_else(|| connection.no_answer())),
+        received => received,
     }
-    received.map_err(broken)?;
-    serde_json::from_slice(&reply).map_err(|source| ClientError::Nonsense { path: path(), source })
+}
+
+/// One connection to a daemon.
+#[derive(Debug)]
+pub(super) struct Connection {
+    reader: BufReader<Timed>,
+    path: PathBuf,
+    limit: Duration,
+}
+
+impl Connection {
+    /// `limit` bounds all that is done with it, until [`Self::renew`].
+    pub(super) fn open(socket: &Path, limit: Duration) -> Result<Self, ClientError> {
+        let (path, deadline) = (socket.to_owned(), Instant::now() + limit);
+        match connect(socket, limit) {
+            Ok(stream) => Ok(Self { reader: BufReader::new(Timed { stream, deadline }), path, limit }),
+            Err(source) => Err(match source.kind() {
+                ErrorKind::PermissionDenied => ClientError::NotAllowed { path },
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut { path, limit },
+                _ => ClientError::Unreachable { path, source },
+            }),
+        }
+    }
+
+    /// From now on the next line may take this long.
+    pub(super) fn renew(&mut self, limit: Duration) {
+        self.limit = limit;
+        self.reader.get_mut().deadline = Instant::now() + limit;
+    }
+
+    pub(super) fn send(&mut self, request: &Request) -> Result<(), ClientError> {
+        let line = protocol::encode_request(request).map_err(|source| self.nonsense(source))?;
+        self.reader.get_mut().write_all(&line).map_err(|source| self.broken(source))
+    }
+
+    /// The next line, be it a reply or something that follows one.
+    pub(super) fn receive<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, ClientError> {
+        let mut line = Vec::new();
+        let read = (&mut self.reader).take(MAX_REPLY).read_until(b'\n', &mut line);
+        match read {
+            Ok(_) if line.is_empty() => Err(self.no_answer()),
+            Ok(_) => serde_json::from_slice(&line).map_err(|source| self.nonsense(source)),
+            Err(source) => Err(self.broken(source)),
+        }
+    }
+
+    fn broken(&self, source: io::Error) -> ClientError {
+        let path = self.path.clone();
+        match source.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut { path, limit: self.limit },
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => ClientError::NoAnswer { path },
+            _ => ClientError::Broken { path, source },
+        }
+    }
+
+    fn no_answer(&self) -> ClientError {
+        ClientError::NoAnswer { path: self.path.clone() }
+    }
+
+    fn nonsense(&self, source: serde_json::Error) -> ClientError {
+        ClientError::Nonsense { path: self.path.clone(), source }
+    }
 }
 
 /// connect(2) to a socket whose backlog is full waits for as long as the send timeout says.
@@ -80,6 +137,7 @@ fn connect(path: &Path, limit: Duration) -> io::Result<UnixStream> {
 }
 
 /// A stream on which every call ends at one deadline.
+#[derive(Debug)]
 struct Timed {
     stream: UnixStream,
     deadline: Instant,

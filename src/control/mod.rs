@@ -6,12 +6,17 @@ pub mod cli;
 pub mod client;
 pub mod duration;
 mod exit;
+pub mod happening;
 pub mod manual;
 mod peer;
 pub mod protocol;
 pub mod server;
 pub mod socket;
 pub mod status;
+pub mod stream;
+mod text;
+mod wall;
+pub mod why;
 
 pub use exit::ExitCode;
 pub use peer::Peer;

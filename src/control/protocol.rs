@@ -25,6 +25,17 @@ pub const MAX_REPLY: u64 = 256 << 20;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     Reload,
+    /// The same with conditions.
+    ReloadWith {
+        /// Goes back by itself unless [`Request::Confirm`] comes within this time.
+        #[serde(rename = "confirm_ms", with = "millis", default, skip_serializing_if = "Option::is_none")]
+        confirm: Option<Duration>,
+        /// Whatever `max_removed` says.
+        #[serde(default)]
+        force: bool,
+    },
+    /// A reload that waits for it is to stay.
+    Confirm,
     Status {
         /// Of a virtual server; all of them if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +50,25 @@ pub enum Request {
         weight: OperatorWeight,
         on: Subject,
     },
+    /// Why a real server is as it is.
+    Why {
+        on: Place,
+    },
+    /// Run all checks of a real server at once, and wait for their results.
+    CheckNow {
+        on: Place,
+    },
+    /// The log filter in force; with a new one it is changed until the next reload.
+    LogLevel {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filter: Option<String>,
+    },
+    /// What still uses a real server, as [`Load`].
+    Load {
+        on: Place,
+    },
+    /// How everything stands, and then whatever happens, as [`super::stream::Item`]s.
+    Events,
     /// What the next stop of this run does with the table, whatever `on_stop` says.
     OnStop {
         what: NextStop,
@@ -63,6 +93,37 @@ pub struct Subject {
     pub reason: Option<String>,
     #[serde(rename = "for_ms", with = "millis", default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
+}
+
+/// Which real server is meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    #[serde(with = "address")]
+    pub address: RealServerId,
+    /// The one virtual server meant; every one that has the address if unset.
+    #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+    pub virtual_server: Option<String>,
+}
+
+/// What still uses a real server, summed over its entries in the kernel's table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// An operator's drain stands in every virtual server meant.
+    pub drained: bool,
+    /// All its entries have weight 0 in the kernel, as far as is known.
+    pub weightless: bool,
+    /// Counts the looks at the kernel: two answers with the same number know the same.
+    pub looks: u64,
+    /// Connections of services other than UDP.
+    pub active: u64,
+    pub inactive: u64,
+    /// Persistence templates, of any service.
+    pub persistent: u64,
+    /// Entries for UDP, which last until their time-out, whether their clients are there or not.
+    pub udp_flows: u64,
+    /// Packets that ever came for those.
+    pub udp_packets: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

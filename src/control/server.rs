@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::exit::ExitCode;
 use super::peer::{Names, Peer};
 use super::protocol::{self, MAX_REQUEST, Reply, Request};
+use super::stream::{self, ALIVE, Feed, Following};
 
 /// One request on its way to the supervisor.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Call {
     pub peer: Peer,
     /// Dropping it tells the client that the supervisor did not answer.
     pub reply: oneshot::Sender<Reply>,
+    /// Where what happens from then on goes, for a client that wants it.
+    pub feed: Option<Feed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,10 @@ pub struct Limits {
     pub reply: Duration,
     /// For calls that run to be answered once the server stops.
     pub stop: Duration,
+    /// Clients that follow what happens; they keep their connections for good.
+    pub followers: usize,
+    /// Between two signs of life to them.
+    pub alive: Duration,
 }
 
 impl Default for Limits {
@@ -51,6 +58,8 @@ impl Default for Limits {
             answer: Duration::from_secs(120),
             reply: Duration::from_secs(10),
             stop: Duration::from_secs(1),
+            followers: 16,
+            alive: ALIVE,
         }
     }
 }
@@ -87,6 +96,7 @@ pub async fn serve(
         names: Names::new(),
         large: Arc::new(Semaphore::new(1)),
         places: Arc::new(Semaphore::new(limits.connections)),
+        follow: Arc::new(Semaphore::new(limits.followers)),
     });
     let mut clients = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -120,6 +130,7 @@ struct Shared {
     names: Names,
     large: Arc<Semaphore>,
     places: Arc<Semaphore>,
+    follow: Arc<Semaphore>,
 }
 
 /// Without waiting: a fresh connection's buffer takes a line at once.
@@ -147,10 +158,10 @@ async fn serve_client(shared: Arc<Shared>, mut stream: UnixStream, _place: Owned
     let mut lines = Lines::default();
     loop {
         let deadline = Instant::now() + shared.limits.request;
-        let (reply, last) = match lines.next(&mut stream, deadline, &shared.large).await {
+        let ((reply, following), last) = match lines.next(&mut stream, deadline, &shared.large).await {
             Ok(None) | Err(ReadError::Io(_)) => return,
             Ok(Some(line)) => (shared.call(line, peer.clone()).await, false),
-            Err(error) => (Reply::new(ExitCode::Usage, error.to_string()), true),
+            Err(error) => ((Reply::new(ExitCode::Usage, error.to_string()), None), true),
         };
         lines.release();
         let Ok(line) = protocol::encode_reply(&reply) else { return };
@@ -158,27 +169,39 @@ async fn serve_client(shared: Arc<Shared>, mut stream: UnixStream, _place: Owned
             Ok(Ok(())) if !last => {}
             _ => return,
         }
+        if let Some(following) = following.filter(|_| reply.ok) {
+            return stream::serve(stream, following, shared.limits.alive, shared.limits.reply).await;
+        }
     }
 }
 
 impl Shared {
-    async fn call(&self, line: &[u8], peer: Peer) -> Reply {
+    async fn call(&self, line: &[u8], peer: Peer) -> (Reply, Option<Following>) {
         let request = match protocol::decode_request(line) {
             Ok(request) => request,
-            Err(error) => return Reply::new(ExitCode::Usage, error.to_string()),
+            Err(error) => return (Reply::new(ExitCode::Usage, error.to_string()), None),
         };
+        let (mut feed, mut following) = (None, None);
+        if matches!(request, Request::Events) {
+            let Ok(place) = Arc::clone(&self.follow).try_acquire_owned() else {
+                return (Reply::failed("too many clients follow the events"), None);
+            };
+            let (ours, theirs) = stream::channel(place);
+            (feed, following) = (Some(ours), Some(theirs));
+        }
         let (reply, answer) = oneshot::channel();
         let exchange = async {
-            self.calls.send(Call { request, peer, reply }).await.map_err(drop)?;
+            self.calls.send(Call { request, peer, reply, feed }).await.map_err(drop)?;
             answer.await.map_err(drop)
         };
-        match timeout(self.limits.answer, exchange).await {
+        let reply = match timeout(self.limits.answer, exchange).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(())) => Reply::failed("the daemon is stopping"),
             Err(_elapsed) => {
                 Reply::failed(format!("no answer from the supervisor within {:?}", self.limits.answer))
             }
-        }
+        };
+        (reply, following)
     }
 }
 

@@ -15,7 +15,9 @@ use crate::engine::snapshot::{
 };
 use crate::engine::time::Time;
 
+mod paint;
 mod table;
+pub use paint::{Colours, Terminal, fit};
 pub use table::table;
 
 /// The answer to a status request: table and JSON. `daemon` is the daemon's name. `only` limits
@@ -29,6 +31,7 @@ pub fn reply(snapshot: &Snapshot, daemon: &str, only: Option<&str>, now: Time) -
     let json = Status {
         broken_checks: snapshot.broken_checks,
         dry_run: snapshot.dry_run,
+        unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
         ..Status::new(&chosen, snapshot.kernel, daemon, now)
     };
     Reply::done(table(snapshot, &chosen, now))
@@ -45,6 +48,9 @@ pub struct Status<'a> {
     kernel: Kernel,
     broken_checks: u64,
     dry_run: bool,
+    /// Until the configuration goes back to the one before it, unless it is confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unconfirmed_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -182,7 +188,15 @@ impl<'a> Status<'a> {
         let virtual_servers = chosen.iter().map(|vs| VirtualServer::new(vs, now)).collect();
         let KernelCounters { operations, failures, drift } = kernel;
         let kernel = Kernel { operations, failures, drift };
-        Self { version: VERSION, name: daemon, virtual_servers, kernel, broken_checks: 0, dry_run: false }
+        Self {
+            version: VERSION,
+            name: daemon,
+            virtual_servers,
+            kernel,
+            broken_checks: 0,
+            dry_run: false,
+            unconfirmed_ms: None,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the engine tells its caller: probes to run, and changes worth hearing of.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::checker::Transition;
 use super::model::{self, Check, Fault};
@@ -93,11 +94,20 @@ pub enum Cause {
     Check {
         kind: &'static str,
         detail: String,
+        evidence: Box<Evidence>,
     },
     Operator,
     /// The time of an operator's order is over.
     OrderEnded,
     Reload,
+}
+
+/// The run that decided, for those who ask why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    pub check: Arc<Check>,
+    pub transition: Transition,
+    pub latency: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

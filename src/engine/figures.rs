@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::schedule::Entry;
 use super::snapshot::{Order, QuorumStatus};
+use super::table::ServiceId;
 use super::virtual_server::VirtualServer;
 use super::{Engine, ProbeId, Time, model};
 
@@ -21,6 +22,8 @@ pub struct Figures {
 pub struct PoolFigures {
     pub config: Arc<model::VirtualServer>,
     pub quorum: QuorumStatus,
+    /// Services that `active_when` keeps out of the table.
+    pub inactive: Vec<ServiceId>,
     /// The sorry server is what serves now.
     pub sorry: bool,
     /// In the order of the configuration's.
@@ -84,6 +87,7 @@ impl PoolFigures {
         Self {
             config: Arc::clone(&pool.config),
             quorum: pool.quorum_status(),
+            inactive: pool.inactive.keys().copied().collect(),
             sorry: pool.is_sorry(),
             servers: servers.collect(),
             checks,

@@ -16,6 +16,7 @@ mod event;
 pub mod figures;
 mod gate;
 mod identity;
+pub mod inquiry;
 pub mod memory;
 pub mod model;
 mod orders;
@@ -34,12 +35,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use checker::{Checker, CheckerState, Judgement, Transition};
-pub use event::{Cause, Command, Event, News, OrderChange, Server};
+pub use event::{Cause, Command, Event, Evidence, News, OrderChange, Server};
 pub use gate::{Holder, Presence, Standing};
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use readings::Readings;
-pub use real_server::RealServer;
+pub use real_server::{RealServer, destination_id};
 pub use schedule::ProbeId;
 pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
@@ -246,7 +247,10 @@ impl Engine {
         let weighs_other = checker.state().weight != weight_before;
         let news = checker.should_notify(&transition) || transition.first || weighs_other;
         if news && checker.config.mode == Mode::Enforce {
-            let cause = Cause::Check { kind: checker.config.probe.kind.name(), detail: last_detail(checker) };
+            let check = Arc::clone(&checker.config);
+            let evidence = Box::new(Evidence { check, transition, latency: outcome.latency });
+            let kind = checker.config.probe.kind.name();
+            let cause = Cause::Check { kind, detail: last_detail(checker), evidence };
             // An alpha check that had to wait for the others is told by the last of them.
             let tell = transition.first && (!transition.to || server.has_alpha_check());
             self.judge(pool_at, server_at, tell, &cause);

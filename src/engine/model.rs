@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use super::table::ServiceId;
 
+mod access;
 mod event_kind;
 mod notify;
 mod receivers;
 
+pub use access::{ControlAccess, MaxRemoved};
 pub use event_kind::EventKind;
 pub use notify::Notify;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
@@ -35,10 +37,13 @@ pub struct Daemon {
     /// In events and metrics; the host's name if unset.
     pub name: Option<String>,
     pub control_socket: PathBuf,
+    pub control: ControlAccess,
     pub state_file: PathBuf,
     /// Where /healthz and /readyz are served; unset = nowhere.
     pub http: Option<std::net::SocketAddr>,
     pub on_stop: OnStop,
+    /// Unset: as much as it likes.
+    pub max_removed: Option<MaxRemoved>,
     pub drift: Drift,
     pub drift_interval: Duration,
     /// A filter in the syntax of tracing-subscriber's `EnvFilter`.

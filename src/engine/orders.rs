@@ -39,7 +39,7 @@ pub enum OrderRefusal {
 }
 
 /// A pool's index, and a server's in it.
-type Spot = (usize, usize);
+pub(super) type Spot = (usize, usize);
 
 impl Engine {
     /// Gives an order to the one real server that `selector` means, in each virtual server that has it.
@@ -76,7 +76,7 @@ impl Engine {
 
     /// An address means the server that is configured so. Only if there is none does a forgotten port
     /// mean the one server with that address, and a port of the service the server without its own.
-    fn select(&self, selector: Selector<'_>) -> Result<Vec<Spot>, OrderRefusal> {
+    pub(super) fn select(&self, selector: Selector<'_>) -> Result<Vec<Spot>, OrderRefusal> {
         let Selector { address, port, virtual_server } = selector;
         let mut exact = Vec::new();
         let mut by_service = Vec::new();
@@ -117,7 +117,7 @@ impl Engine {
         }
     }
 
-    fn servers_at(&self, spots: &[Spot]) -> Vec<Server> {
+    pub(super) fn servers_at(&self, spots: &[Spot]) -> Vec<Server> {
         let at = |(pool_at, server_at): &Spot| {
             let pool = self.pools.get(*pool_at)?;
             let server = pool.real_servers.get(*server_at)?;

@@ -127,7 +127,7 @@ impl RealServer {
 
 /// Where a server stands in the table of a service. NAT can translate ports, so a port of the
 /// server's own counts; dr and tun deliver the packet as it came, whatever port the kernel is told.
-pub(super) fn destination_id(id: RealServerId, forwarding: Forwarding, service: &ServiceId) -> DestinationId {
+pub fn destination_id(id: RealServerId, forwarding: Forwarding, service: &ServiceId) -> DestinationId {
     let port = match forwarding {
         Forwarding::Nat | Forwarding::Local => id.port.unwrap_or(service.port()),
         Forwarding::Dr | Forwarding::Tun(_) => service.port(),

@@ -19,6 +19,16 @@ pub struct Plan {
     pub carried: State,
     /// Real servers that no predecessor of their pool had.
     pub new_servers: BTreeSet<ServerKey>,
+    pub removed: Removed,
+}
+
+/// How much of what there is goes away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    pub servers: usize,
+    pub of_servers: usize,
+    pub services: usize,
+    pub of_services: usize,
 }
 
 /// What survives, by where it stands in the new configuration.
@@ -68,6 +78,13 @@ impl ActionKind {
     }
 }
 
+impl Action {
+    /// Does it take something away that serves?
+    pub const fn removes(&self) -> bool {
+        matches!(self.kind, ActionKind::RemoveVirtualServer | ActionKind::RemoveRealServer)
+    }
+}
+
 /// `edit real server 198.51.100.11:80 in web: weight 2 → 5`
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,6 +117,7 @@ impl Plan {
             plan.compare_pool(index, pool, &before);
             continued.extend(among);
         }
+        plan.removed = removed(old, new);
         plan.actions.sort_by_key(|action| action.kind);
         plan
     }
@@ -210,6 +228,30 @@ impl Plan {
             }
         }
     }
+}
+
+/// A real server stays if a pool that has any of its pool's services has it.
+fn removed(old: &[VirtualServer], new: &Config) -> Removed {
+    let pools: BTreeMap<ServiceId, usize> = (0..)
+        .zip(&new.virtual_servers)
+        .flat_map(|(i, pool)| pool.services.iter().map(move |s| (*s, i)))
+        .collect();
+    let servers: BTreeSet<ServerKey> = (0..)
+        .zip(&new.virtual_servers)
+        .flat_map(|(i, pool)| pool.real_servers.iter().map(move |server| (i, server.id)))
+        .collect();
+    let mut removed = Removed::default();
+    for pool in old {
+        let services = &pool.config.services;
+        let among: BTreeSet<usize> =
+            services.iter().filter_map(|service| pools.get(service).copied()).collect();
+        removed.of_services += services.len();
+        removed.services += services.iter().filter(|service| !pools.contains_key(service)).count();
+        removed.of_servers += pool.real_servers.len();
+        let is_gone = |id| !among.iter().any(|i| servers.contains(&(*i, id)));
+        removed.servers += pool.real_servers.iter().filter(|server| is_gone(server.id())).count();
+    }
+    removed
 }
 
 /// What changed between two generations of a pool, apart from its servers. Taking the fields apart

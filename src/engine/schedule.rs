@@ -102,7 +102,11 @@ impl Entry {
         Key::new(self.identity, &self.check.timing)
     }
 
-    const fn is_running(&self) -> bool {
+    pub(super) const fn id(&self) -> ProbeId {
+        self.id
+    }
+
+    pub(super) const fn is_running(&self) -> bool {
         self.run.end().is_some()
     }
 
@@ -198,6 +202,10 @@ impl Schedule {
             (Run::None | Run::Until(_), None) => entry.next_on_phase(now),
         };
         self.set_next_run(id, next);
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     pub(super) fn find(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<ProbeId> {

@@ -17,6 +17,8 @@ pub struct Snapshot {
     pub broken_checks: u64,
     /// The table is one in memory; likewise.
     pub dry_run: bool,
+    /// When the configuration goes back to the one before it, unless it is confirmed; likewise.
+    pub unconfirmed: Option<Time>,
 }
 
 /// What has been asked of the kernel since the start.

@@ -157,6 +157,11 @@ impl VirtualServer {
     }
 
     pub fn status(&self) -> VirtualServerStatus {
+        let real_servers = self.real_servers.iter().map(|s| s.status(self.config.services.iter()));
+        VirtualServerStatus { real_servers: real_servers.collect(), ..self.status_without_servers() }
+    }
+
+    pub fn status_without_servers(&self) -> VirtualServerStatus {
         VirtualServerStatus {
             name: self.config.name.clone(),
             services: self.config.services.clone(),
@@ -167,7 +172,7 @@ impl VirtualServer {
                 address: RealServerId { address: sorry.address, port: sorry.port },
                 active: self.is_sorry(),
             }),
-            real_servers: self.real_servers.iter().map(|s| s.status(self.config.services.iter())).collect(),
+            real_servers: Vec::new(),
             missing: Vec::new(),
             announcements: Vec::new(),
         }

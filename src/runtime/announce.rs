@@ -1,7 +1,7 @@
 //! Events of the engine as log lines and notifications: one line for each change of state, at the
 //! level an operator would choose; failed tries at debug; repeats counted, not printed.
 
-mod gate;
+pub(super) mod gate;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,10 @@ use std::time::SystemTime;
 
 use tracing::{debug, error, info, warn};
 
+use super::history::History;
 use crate::control::duration;
+use crate::control::happening::What;
+use crate::control::stream::Feeds;
 use crate::engine::model::{self, Argv, Check, Fault, Notify, Phase};
 use crate::engine::{
     Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
@@ -29,6 +32,9 @@ pub(super) struct Announcer {
     /// Events so far.
     sequence: u64,
     outlets: Outlets,
+    pub(super) history: History,
+    /// Clients that follow what happens.
+    pub(super) feeds: Feeds,
     /// By virtual server, real server and what it was.
     local_errors: Repeats<(String, String, String)>,
 }
@@ -36,7 +42,8 @@ pub(super) struct Announcer {
 impl Announcer {
     pub(super) fn new(name: String, outlets: Outlets) -> Self {
         let local_errors = Repeats::new(HOURLY, REPEATS);
-        Self { name, broken_checks: 0, sequence: 0, outlets, local_errors }
+        let history = History::default();
+        Self { name, broken_checks: 0, sequence: 0, outlets, history, feeds: Feeds::default(), local_errors }
     }
 
     /// A new configuration is in force.
@@ -46,6 +53,9 @@ impl Announcer {
     }
 
     pub(super) fn announce(&mut self, event: Event, now: Time) {
+        if let Some(happening) = self.history.note(&event, now) {
+            self.feeds.tell(&happening);
+        }
         match event {
             Event::RealServer { of, alive, news, cause } => self.real_server(&of, alive, news, &cause),
             Event::Weight { of, from, to, cause } => {
@@ -210,6 +220,7 @@ impl Announcer {
 
     /// The first table has been written.
     pub(super) fn announce_start(&mut self) {
+        self.note_daemon(What::Started);
         self.publish(of_daemon(EventKind::Started));
     }
 
@@ -224,6 +235,7 @@ impl Announcer {
                 self.publish(of_quorum(pool.config(), false, None));
             }
         }
+        self.note_daemon(What::Stopping);
         self.publish(of_daemon(EventKind::Stopping));
     }
 
@@ -321,7 +333,7 @@ impl<'a> Names<'a> {
 
 fn reason(cause: &Cause) -> String {
     match cause {
-        Cause::Check { kind, detail } => format!("{kind} check: {detail}"),
+        Cause::Check { kind, detail, evidence: _ } => format!("{kind} check: {detail}"),
         Cause::Operator => "by the operator's order".to_owned(),
         Cause::OrderEnded => "the time of the operator's order is over".to_owned(),
         Cause::Reload => "by the reload".to_owned(),
@@ -345,7 +357,7 @@ pub(super) fn order_name(change: OrderChange) -> String {
     }
 }
 
-fn given_name(change: OrderChange) -> String {
+pub(super) fn given_name(change: OrderChange) -> String {
     match change {
         OrderChange::Drain => "drain".to_owned(),
         OrderChange::Disable => "disable".to_owned(),

@@ -75,7 +75,10 @@ impl Front {
             announce::listening("health", address);
             (listener, routes())
         });
-        let control = optional(target, socket::bind(&config.daemon.control_socket).map_err(chain))?;
+        let control = optional(
+            target,
+            socket::bind(&config.daemon.control_socket, &config.daemon.control).map_err(chain),
+        )?;
         let listeners = Listeners { http, control, closed, refused };
         Self::spawn(listeners, asks).map_err(|e| format!("cannot start the front thread: {e}"))
     }

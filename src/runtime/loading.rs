@@ -66,7 +66,11 @@ pub(super) fn load(path: &Path, scripts: &Scripts) -> Result<Ready, Refusal> {
 /// [`load`], and then a first look at what its checks and gates ask of this host.
 pub(super) async fn load_and_read(path: PathBuf, scripts: Scripts) -> Result<Ready, Refusal> {
     let loading = tokio::task::spawn_blocking(move || load(&path, &scripts));
-    let mut ready = loading.await.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())))?;
+    look(loading.await.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())))?).await
+}
+
+/// What its checks and gates ask of this host now.
+pub(super) async fn look(mut ready: Ready) -> Result<Ready, Refusal> {
     let (readings, presence) =
         tokio::join!(readings::take(&ready.config, &ready.kinds), presence::read(&ready.config));
     ready.readings = Readings { presence: presence.map_err(Refusal::Unread)?, ..readings };

@@ -12,10 +12,14 @@
 //! ```
 
 mod announce;
+mod checking;
 mod clock;
+mod cost;
 mod counters;
 mod failures;
 mod front;
+mod history;
+mod inquiries;
 mod kernel;
 mod loading;
 mod lock;
@@ -36,6 +40,7 @@ mod stop;
 mod supervisor;
 #[cfg(test)]
 mod testing;
+mod trial;
 mod vips;
 mod watcher;
 

@@ -2,19 +2,22 @@
 //! this thread, one at a time; the engine only compares.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use super::cost::{Cost, Costs};
 use super::loading::Refusal;
 use super::presence;
-use super::reloading::{losses, restart_needs};
+use super::reloading::{losses, restart_needs, too_much};
+use super::requests::VIEW;
 use super::supervisor::{Answer, Supervisor};
 use crate::config::{self, Sources};
 use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Presence;
 use crate::engine::model::Config;
-use crate::engine::reload::Plan;
+use crate::engine::reload::{Action, Plan};
 
 /// With the lines of its warnings.
 type Lowered = Result<(Config, Vec<String>, Presence), String>;
@@ -53,17 +56,38 @@ impl Planning {
 }
 
 impl Supervisor {
+    /// What it would cost comes from the writer, away from the loop.
     pub(super) fn handle_planned(&self, planned: Planned) {
-        let reply = match planned.result {
-            Ok((config, mut notes, presence)) => {
-                notes.extend(losses(&self.config, &config));
-                notes.extend(restart_needs(&self.config.daemon, &config.daemon));
-                describe(&self.engine.plan_reload(&config, &presence), &notes)
+        let Planned { result, answer } = planned;
+        let (config, mut notes, presence) = match result {
+            Ok(lowered) => lowered,
+            Err(refusal) => {
+                // A client that went away wants no answer, here and below.
+                let _ = answer.send(Reply::new(ExitCode::Configuration, refusal));
+                return;
             }
-            Err(refusal) => Reply::new(ExitCode::Configuration, refusal),
         };
-        // A client that went away wants no answer.
-        let _ = planned.answer.send(reply);
+        let plan = self.engine.plan_reload(&config, &presence);
+        notes.extend(losses(&self.config, &config));
+        notes.extend(restart_needs(&self.config.daemon, &config.daemon));
+        let refusal = too_much(&self.config, &plan);
+        notes.extend(refusal.map(|refusal| format!("warning: a reload would be refused: {refusal}")));
+        let view = self.writer.view();
+        let running = Arc::clone(&self.config);
+        tokio::spawn(async move {
+            let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok);
+            let reply = match view {
+                Some(view) => {
+                    let costs = move || {
+                        describe(&plan, &notes, &Costs::new(&running.virtual_servers, &config, &view))
+                    };
+                    let described = tokio::task::spawn_blocking(costs).await;
+                    described.unwrap_or_else(|e| Reply::failed(format!("working out the plan's costs: {e}")))
+                }
+                None => Reply::failed("the kernel's table is not known: its writer does not answer"),
+            };
+            let _ = answer.send(reply);
+        });
     }
 }
 
@@ -84,14 +108,24 @@ fn lower(sources: Value) -> Result<(Config, Vec<String>), String> {
         .map_err(|mistakes| Refusal::Mistakes(mistakes).text())
 }
 
-fn describe(plan: &Plan, notes: &[String]) -> Reply {
+fn describe(plan: &Plan, notes: &[String], costs: &Costs<'_>) -> Reply {
     let mut text: String = notes.iter().map(|note| format!("{note}\n")).collect();
+    let mut total = Cost::default();
     for action in &plan.actions {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{action}");
+        let _ = match costs.of(action) {
+            Some(cost) => {
+                total = total.plus(cost);
+                writeln!(text, "{action} ({} lost)", cost.text())
+            }
+            None => writeln!(text, "{action}"),
+        };
     }
     let actions = counted(plan.actions.len(), "action");
     let carried = counted(plan.carried.alive.len(), "real server");
     let _ = write!(text, "{actions}, {carried} carried over");
+    if plan.actions.iter().any(Action::removes) {
+        let _ = write!(text, ", {} lost", total.text());
+    }
     Reply::done(text)
 }

@@ -19,7 +19,7 @@ use crate::engine::{ProbeId, Time};
 const RESERVED_DESCRIPTORS: u64 = 256;
 
 /// The prepared form of every check kind of one configuration.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PreparedKinds(HashMap<Arc<CheckKind>, Arc<Prepared>>);
 
 impl PreparedKinds {
@@ -81,9 +81,9 @@ impl Probes {
         }
     }
 
-    /// After a reload: the kinds of the configuration that is in force now.
-    pub(super) fn replace_kinds(&mut self, prepared: PreparedKinds) {
-        self.prepared = prepared;
+    /// After a reload: the kinds of the configuration that is in force now, for those before.
+    pub(super) fn replace_kinds(&mut self, prepared: PreparedKinds) -> PreparedKinds {
+        std::mem::replace(&mut self.prepared, prepared)
     }
 
     /// Begins one run that was due at `due`. Its outcome comes through the channel, whatever happens in it.

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
@@ -12,11 +13,12 @@ use super::kernel::Ticket;
 use super::loading::{self, Ready, Refusal};
 use super::readings;
 use super::supervisor::{Answer, Supervisor};
+use super::trial::Known;
 use crate::checks::Scripts;
 use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
-use crate::engine::reload::Plan;
+use crate::engine::reload::{Plan, Removed};
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
@@ -26,14 +28,43 @@ pub(super) struct Reloading {
     scripts: Scripts,
     loading: Option<Loading>,
     /// Asked for while one was under way.
-    next: Option<Vec<Answer>>,
+    next: Option<Wish>,
     applying: Option<Applying>,
 }
 
 #[derive(Debug)]
 struct Loading {
     task: JoinHandle<Result<Ready, Refusal>>,
-    answers: Vec<Answer>,
+    wish: Wish,
+}
+
+/// What is wanted of a reload, by all who asked for it together.
+#[derive(Debug, Default)]
+pub(super) struct Wish {
+    pub(super) answers: Vec<Answer>,
+    pub(super) confirm: Option<Duration>,
+    pub(super) force: Force,
+}
+
+/// Whether a reload may take away more than `max_removed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Force {
+    #[default]
+    No,
+    Yes,
+    /// A trial that has failed: nothing keeps it from going back, and nothing new is tried.
+    Back,
+}
+
+impl Wish {
+    /// They read the same file: what one of them allows holds for it.
+    fn join(&mut self, other: Self) {
+        self.answers.extend(other.answers);
+        self.confirm = other.confirm.or(self.confirm);
+        if other.force == Force::Yes {
+            self.force = Force::Yes;
+        }
+    }
 }
 
 /// The engine has it, the kernel not yet.
@@ -66,13 +97,17 @@ impl Reloading {
         }
     }
 
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.loading.is_some() || self.applying.is_some()
     }
 
-    fn begin(&mut self, path: PathBuf, answers: Vec<Answer>) {
+    fn begin(&mut self, path: PathBuf, wish: Wish) {
         let task = tokio::spawn(loading::load_and_read(path, self.scripts.clone()));
-        self.loading = Some(Loading { task, answers });
+        self.loading = Some(Loading { task, wish });
+    }
+
+    fn take_wish(&mut self) -> Wish {
+        self.loading.take().map(|loading| loading.wish).unwrap_or_default()
     }
 
     pub(super) fn note_written(&mut self, ticket: Ticket, failures: Vec<String>) {
@@ -85,26 +120,35 @@ impl Reloading {
 
 impl Supervisor {
     /// SIGHUP, or `lvsd reload` with an answer to give.
-    pub(super) fn begin_reload(&mut self, answer: Option<Answer>) {
+    pub(super) fn begin_reload(&mut self, wish: Wish) {
         if self.reloading.is_busy() {
-            self.reloading.next.get_or_insert_default().extend(answer);
+            self.reloading.next.get_or_insert_default().join(wish);
             return;
         }
-        self.load(answer.into_iter().collect());
+        self.load(wish);
+    }
+
+    /// From a trial to what was in force before it. Nothing is under way.
+    pub(super) fn go_back(&mut self, good: Known) {
+        if self.progress.synced {
+            self.manager.reloading();
+        }
+        let task = tokio::spawn(good.ready());
+        self.reloading.loading = Some(Loading { task, wish: Wish { force: Force::Back, ..Wish::default() } });
     }
 
     /// The service manager hears of reloads only after the start: before, READY would end the start, and
     /// that is for the first table to do.
-    fn load(&mut self, answers: Vec<Answer>) {
+    fn load(&mut self, wish: Wish) {
         if self.progress.synced {
             self.manager.reloading();
         }
-        self.reloading.begin(self.config_path.clone(), answers);
+        self.reloading.begin(self.config_path.clone(), wish);
     }
 
     /// The file cannot come into force: nothing changes.
     pub(super) fn handle_refusal(&mut self, refusal: &Refusal) {
-        let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
+        let Wish { answers, .. } = self.reloading.take_wish();
         let lines = refusal.lines();
         for line in &lines {
             error!("{line}");
@@ -119,17 +163,35 @@ impl Supervisor {
 
     /// The file is good: the engine switches to it.
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
-        let answers = self.reloading.loading.take().map(|l| l.answers).unwrap_or_default();
+        let Wish { answers, confirm, force } = self.reloading.take_wish();
+        if force == Force::Back && self.trial.take().is_none() {
+            // Confirmed at the last moment.
+            let status = super::requests::summary(&self.engine);
+            return self.end_reload(&status);
+        }
         let Ready { config, warnings, kinds, digest, mut readings } = ready;
+        if force == Force::No
+            && let Some(refusal) =
+                too_much(&self.config, &self.engine.plan_reload(&config, &readings.presence))
+        {
+            return self.refuse_losses(answers, &refusal);
+        }
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
+        let kinds_before = self.probes.replace_kinds(kinds);
+        let digest_before = std::mem::replace(&mut self.digest, digest.clone());
+        if force != Force::Back {
+            let known = Known { config: Arc::clone(&before), kinds: kinds_before, digest: digest_before };
+            notes.extend(self.try_out(confirm, known, now));
+        }
         self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
-        self.probes.replace_kinds(kinds);
         self.counters.handle_reload(&config, digest);
         let standings = self.announcer.before_reload(self.engine.virtual_servers());
         readings.presence = self.surroundings.adopt(&config, readings.presence);
         let plan = self.engine.handle_reload(&config, &readings, now);
         self.announcer.announce_reload(standings.as_deref(), self.engine.virtual_servers());
+        let pools = (before.virtual_servers.as_slice(), self.engine.virtual_servers());
+        self.announcer.note_reload(&plan, pools, now);
         self.writer.keep(self.engine.services().collect());
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
@@ -177,9 +239,17 @@ impl Supervisor {
         if self.progress.synced {
             self.manager.ready();
         }
-        if let Some(answers) = self.reloading.next.take() {
-            self.load(answers);
+        if let Some(wish) = self.reloading.next.take() {
+            self.load(wish);
         }
+    }
+
+    /// The file is good, but takes away more than it may.
+    fn refuse_losses(&mut self, answers: Vec<Answer>, refusal: &str) {
+        error!("reload refused: {refusal}; the running configuration stays");
+        self.counters.note_reloaded(Reloaded::Refused);
+        answer_all(answers, &Reply::failed(format!("reload refused: {refusal}")));
+        self.end_reload("reload refused, the configuration before it is in force");
     }
 
     /// What takes effect at once.
@@ -187,7 +257,8 @@ impl Supervisor {
         let after = Arc::clone(&self.config);
         let after = &after.daemon;
         self.writer.set_drift(after.drift, after.drift_interval);
-        if before.log != after.log
+        // What an operator has set ends here.
+        if (before.log != after.log || self.log_filter.take().is_some())
             && let Err(error) = self.log.set_filter(&after.log)
         {
             warn!("log filter {:?} is not understood: {error}", after.log);
@@ -199,11 +270,29 @@ impl Supervisor {
 pub(super) fn restart_needs(before: &Daemon, after: &Daemon) -> Vec<String> {
     let fixed = [
         ("control_socket", before.control_socket == after.control_socket),
+        ("control_group", before.control.group == after.control.group),
+        ("control_mode", before.control.mode == after.control.mode),
         ("state_file", before.state_file == after.state_file),
         ("http", before.http == after.http),
     ];
     let changed = fixed.iter().filter(|(_, same)| !same);
     changed.map(|(key, _)| format!("warning: daemon.{key} takes effect at the next restart")).collect()
+}
+
+/// The limit is that of the running configuration: a file that lost half of itself may have lost the limit
+/// as well.
+pub(super) fn too_much(running: &Config, plan: &Plan) -> Option<String> {
+    let limit = running.daemon.max_removed?;
+    let Removed { servers, of_servers, services, of_services } = plan.removed;
+    let exceeds = |removed, of| !limit.allows(removed, of);
+    (exceeds(servers, of_servers) || exceeds(services, of_services)).then(|| {
+        format!(
+            "it takes away {servers} of {} and {services} of {}, more than max_removed = {limit} allows; if that \
+             is meant: lvsd reload --force",
+            counted(of_servers, "real server"),
+            counted(of_services, "service"),
+        )
+    })
 }
 
 /// A file without virtual servers is legal, and more often the wrong file.

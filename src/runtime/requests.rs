@@ -4,19 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::announce::order_name;
+use tracing::info;
+
 use super::kernel::{Ticket, View};
+use super::reloading::{Force, Wish};
 use super::supervisor::Supervisor;
-use crate::control::protocol::{OperatorWeight, Order, Request, Subject};
+use super::trial::Trial;
+use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
-use crate::control::{Peer, Reply, counted, status};
+use crate::control::{Peer, Reply, counted, status, stream};
 use crate::engine::model::RealServerId;
-use crate::engine::snapshot::{OrderNote, Snapshot};
+use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
 use crate::ipvs::OperationError;
 
 /// For the kernel's part of a status; without it the counters read 0.
-const VIEW: Duration = Duration::from_secs(1);
+pub(super) const VIEW: Duration = Duration::from_secs(1);
 
 pub(super) type Ask = Call;
 
@@ -61,10 +65,27 @@ impl Writing {
 
 impl Supervisor {
     pub(super) fn handle_ask(&mut self, ask: Ask, now: Time) {
-        let Call { request, peer, reply } = ask;
+        let Call { request, peer, reply, feed } = ask;
         match request {
-            Request::Reload => self.begin_reload(Some(reply)),
-            Request::Status { name } => self.answer_status(name, reply, now),
+            Request::Reload => {
+                info!(by = %peer, "reload asked for by {peer}");
+                self.begin_reload(Wish { answers: vec![reply], ..Wish::default() });
+            }
+            Request::ReloadWith { confirm, force } => {
+                info!(by = %peer, "reload asked for by {peer}");
+                let force = if force { Force::Yes } else { Force::No };
+                self.begin_reload(Wish { answers: vec![reply], confirm, force });
+            }
+            Request::Confirm => {
+                let _ = reply.send(self.confirm(&peer));
+            }
+            Request::Status { name } => self.answer_status(name, reply, now, |reply| reply),
+            Request::Events => {
+                // From here on nothing is missed, and nothing is told twice.
+                self.announcer.feeds.extend(feed);
+                let number = self.announcer.history.last_number();
+                self.answer_status(None, reply, now, move |reply| stream::opening(reply, number));
+            }
             Request::Order { order, on } => {
                 let change = match order {
                     Order::Drain => OrderChange::Drain,
@@ -81,6 +102,12 @@ impl Supervisor {
                 };
                 let _ = reply.send(self.order(change, &on, &peer, now));
             }
+            Request::CheckNow { on } => self.begin_check(on, &peer, reply, now),
+            Request::LogLevel { filter } => {
+                let _ = reply.send(self.answer_log_level(filter, &peer));
+            }
+            Request::Load { on } => self.answer_load(&on, reply),
+            Request::Why { on } => self.answer_why(&on, reply, now),
             Request::OnStop { what } => {
                 let _ = reply.send(self.set_next_stop(what, &peer));
             }
@@ -107,18 +134,31 @@ impl Supervisor {
         answer(change, on, self.engine.handle_order(selector, change, &note))
     }
 
-    /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
-    /// from the loop.
-    fn answer_status(&self, name: Option<String>, reply: super::supervisor::Answer, now: Time) {
-        let mut snapshot = self.engine.snapshot(name.as_deref());
-        snapshot.kernel = self.progress.counters;
-        snapshot.broken_checks = self.announcer.broken_checks;
-        snapshot.dry_run = self.target == super::start::Target::Memory;
+    /// What the kernel should hold by now, and the last refusal for each service that it holds not so.
+    pub(super) fn wanted(&self) -> (Table, BTreeMap<ServiceId, String>) {
         let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals.clone());
         if self.progress.writing.written < self.progress.asked || self.recorder.is_holding() {
             // What is on its way is not missing; what was refused already is.
             wanted.services.retain(|id, _| refusals.contains_key(id));
         }
+        (wanted, refusals)
+    }
+
+    /// The kernel's part comes from the writer, and rendering a large status takes a while: both away
+    /// from the loop.
+    fn answer_status(
+        &self,
+        name: Option<String>,
+        reply: super::supervisor::Answer,
+        now: Time,
+        finish: impl FnOnce(Reply) -> Reply + Send + 'static,
+    ) {
+        let mut snapshot = self.engine.snapshot(name.as_deref());
+        snapshot.kernel = self.progress.counters;
+        snapshot.broken_checks = self.announcer.broken_checks;
+        snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
+        snapshot.dry_run = self.target == super::start::Target::Memory;
+        let (wanted, refusals) = self.wanted();
         self.vips.show(&mut snapshot);
         let daemon = super::start::daemon_name(&self.config);
         let view = self.writer.view();
@@ -126,10 +166,10 @@ impl Supervisor {
             let view = tokio::time::timeout(VIEW, view).await.ok().and_then(Result::ok);
             let render = move || {
                 if let Some(view) = view {
-                    fill_in(&mut snapshot, &view);
+                    fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
                     find_missing(&mut snapshot, &view, &wanted, &refusals);
                 }
-                status::reply(&snapshot, &daemon, name.as_deref(), now)
+                finish(status::reply(&snapshot, &daemon, name.as_deref(), now))
             };
             let rendered = tokio::task::spawn_blocking(render).await;
             let _ =
@@ -141,7 +181,10 @@ impl Supervisor {
 fn answer(change: OrderChange, on: &Subject, result: Result<Ordered, OrderRefusal>) -> Reply {
     match result {
         Ok(ordered) => Reply::done(carried_out(change, &ordered)),
-        Err(refusal) => Reply::failed(refused(on, &refusal)),
+        Err(refusal) => {
+            let place = Place { address: on.address, virtual_server: on.virtual_server.clone() };
+            Reply::failed(refused(&place, &refusal))
+        }
     }
 }
 
@@ -171,7 +214,7 @@ fn carried_out(change: OrderChange, ordered: &Ordered) -> String {
 }
 
 /// Why an order found nobody, or too many, and what it could have meant.
-fn refused(on: &Subject, refusal: &OrderRefusal) -> String {
+pub(super) fn refused(on: &Place, refusal: &OrderRefusal) -> String {
     let address = on.address;
     match refusal {
         OrderRefusal::Nobody { near } => {
@@ -196,8 +239,8 @@ fn candidates(intro: &str, servers: &[Server]) -> String {
 }
 
 /// What the engine cannot know: which entries the kernel holds, and their connections.
-fn fill_in(snapshot: &mut Snapshot, view: &View) {
-    for server in snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers) {
+pub(super) fn fill_in<'a>(servers: impl Iterator<Item = &'a mut RealServerStatus>, view: &View) {
+    for server in servers {
         server.installed = server.destinations.iter().any(|(service, destination)| {
             view.table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
         });
@@ -209,6 +252,15 @@ fn fill_in(snapshot: &mut Snapshot, view: &View) {
     }
 }
 
+pub(super) fn miss(server: &mut RealServerStatus, view: &View, wanted: &Table) {
+    server.missing = server.destinations.iter().any(|(service, destination)| {
+        let has = |table: &Table| {
+            table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
+        };
+        has(wanted) && !has(&view.table)
+    });
+}
+
 /// What is wanted and not there: the kernel has refused it, or was not yet asked.
 fn find_missing(
     snapshot: &mut Snapshot,
@@ -217,14 +269,7 @@ fn find_missing(
     refusals: &BTreeMap<ServiceId, String>,
 ) {
     for virtual_server in &mut snapshot.virtual_servers {
-        for server in &mut virtual_server.real_servers {
-            server.missing = server.destinations.iter().any(|(service, destination)| {
-                let has = |table: &Table| {
-                    table.services.get(service).is_some_and(|s| s.destinations.contains_key(destination))
-                };
-                has(wanted) && !has(&view.table)
-            });
-        }
+        virtual_server.real_servers.iter_mut().for_each(|server| miss(server, view, wanted));
         let lacks = |id: &ServiceId| match (wanted.services.get(id), view.table.services.get(id)) {
             (Some(wanted), Some(found)) => wanted != found,
             (Some(_), None) => true,

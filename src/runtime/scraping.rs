@@ -91,7 +91,7 @@ fn last_answer(answers: &Answers) -> Option<SystemTime> {
 
 impl From<View> for KernelPicture {
     fn from(view: View) -> Self {
-        let View { table, wanted, counters, totals } = view;
+        let View { table, wanted, counters, totals, looks: _ } = view;
         Self { table, wanted, counters, totals }
     }
 }
@@ -118,6 +118,7 @@ impl Supervisor {
             running: self.probes.running(),
             slots: self.probes.slots(),
             notifications: self.notified(),
+            addresses: self.vips.pictures(),
             made_in: began.elapsed(),
         };
         let _ = scrape.send(Part { daemon, view });

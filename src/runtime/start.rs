@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
 use super::announce::Announcer;
+use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
 use super::front::{Clients, Front};
@@ -386,7 +387,11 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         },
         reloading: Reloading::new(scripts),
         planning: Planning::default(),
-        counters: Counters::new(&config, digest),
+        checking: Checking::default(),
+        trial: None,
+        log_filter: None,
+        counters: Counters::new(&config, digest.clone()),
+        digest,
         inputs: Inputs {
             signals,
             outcomes: outcome,

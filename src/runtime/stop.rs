@@ -22,6 +22,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 impl Supervisor {
     pub(super) async fn stop(mut self) -> ExitCode {
         info!("stopping");
+        self.tell_of_trial();
         self.health.aggregator.set_shutting_down();
         self.manager.stopping();
         self.probes.cancel_all();

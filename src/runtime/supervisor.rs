@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::announce::Announcer;
+use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
 use super::failures::{self, Told};
@@ -22,11 +23,12 @@ use super::presence::Surroundings;
 use super::probes::{Ended, Probes};
 use super::readings;
 use super::recorder::{Held, News, Recorder, tell_of_record};
-use super::reloading::Reloading;
+use super::reloading::{Reloading, Wish};
 use super::requests::{Ask, Writing};
 use super::scraping::Scrape;
 use super::signals::{Signal, Signals};
 use super::start::Target;
+use super::trial::Trial;
 use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
@@ -60,6 +62,12 @@ pub(super) struct Supervisor {
     pub(super) health: Health,
     pub(super) reloading: Reloading,
     pub(super) planning: Planning,
+    pub(super) checking: Checking,
+    pub(super) trial: Option<Trial>,
+    /// Of the files of the configuration in force.
+    pub(super) digest: String,
+    /// As set by an operator, until the next reload.
+    pub(super) log_filter: Option<String>,
     pub(super) counters: Counters,
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
@@ -164,7 +172,13 @@ impl Supervisor {
 
     async fn next_input(&mut self) -> Input {
         let now = clock::now();
-        let wake = [self.engine.poll_timeout(), self.recorder.poll_timeout(), Some(self.progress.next_tick)];
+        let wake = [
+            self.engine.poll_timeout(),
+            self.recorder.poll_timeout(),
+            self.checking.poll_timeout(),
+            self.trial.as_ref().map(Trial::until),
+            Some(self.progress.next_tick),
+        ];
         let delay = wake.into_iter().flatten().min().map_or(TICK, |at| at.since(now));
         let mut outcomes = Vec::new();
         tokio::select! {
@@ -194,6 +208,7 @@ impl Supervisor {
                     self.probes.ended(ended.id);
                     self.counters.note_outcome(&self.engine, &ended);
                     self.engine.handle_outcome(ended.id, &ended.outcome, now);
+                    self.checking.note_ended(ended.id);
                 }
             }
             Input::Files(files) => {
@@ -214,7 +229,7 @@ impl Supervisor {
                 self.pass_on(held, news);
             }
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
-            Input::Signal(Signal::Reload) => self.begin_reload(None),
+            Input::Signal(Signal::Reload) => self.begin_reload(Wish::default()),
             Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
             Input::Listener => self.announcer.show(self.engine.virtual_servers()),
             Input::Broken => return ControlFlow::Break(End::Broken),
@@ -258,6 +273,8 @@ impl Supervisor {
         self.pass_on(held, news);
         self.counters.note_asked(self.progress.asked, now);
         self.conclude_reload();
+        self.conclude_checks(now);
+        self.end_trial(now);
         self.tick(now);
     }
 

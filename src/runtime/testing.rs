@@ -90,6 +90,8 @@ pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
     let daemon = Daemon {
         name: None,
         control_socket: "control.sock".into(),
+        control: Default::default(),
+        max_removed: None,
         state_file: "state.json".into(),
         http: None,
         on_stop: OnStop::Withdraw,

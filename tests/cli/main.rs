@@ -6,9 +6,13 @@ mod check;
 #[cfg(test)]
 mod dry_run;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod import;
 #[cfg(test)]
 mod notify;
+#[cfg(test)]
+mod operate;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
@@ -22,4 +26,10 @@ mod stop;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod trial;
+#[cfg(test)]
 mod usage;
+#[cfg(test)]
+mod watch;
+#[cfg(test)]
+mod why;

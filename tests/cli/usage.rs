@@ -11,6 +11,7 @@ fn help_and_version_are_asked_for_and_go_to_stdout() {
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
     let commands =
         ["run", "check", "plan", "import", "reload", "status", "drain", "disable", "enable", "weight"];
+    let commands = [&commands[..], &["why", "events", "check-now", "log-level", "confirm"]].concat();
     for command in commands {
         assert!(help.stdout.contains(&format!("\n  {command}")), "{command}: {}", help.stdout);
         let own = place.lvsd(&format!("{command} --help"));
@@ -58,6 +59,15 @@ fn without_a_daemon_every_client_is_69_and_says_where_it_looked() {
         "disable 198.51.100.11:80",
         "enable 198.51.100.11:80",
         "weight 198.51.100.11:80 auto",
+        "why 198.51.100.11:80",
+        "events",
+        "events --json",
+        "status --watch",
+        "check-now 198.51.100.11:80",
+        "log-level",
+        "drain 198.51.100.11:80 --until-idle",
+        "reload --confirm 5m",
+        "confirm",
     ] {
         let said = place.ask(words);
         assert_eq!((said.code, said.stdout.as_str()), (Some(69), ""), "{words}: {said:?}");

@@ -3,6 +3,7 @@
 mod announce;
 mod crash;
 mod doctor;
+mod drain;
 mod drift;
 mod failover;
 mod gate;

@@ -182,6 +182,8 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
     let daemon = Daemon {
         name: None,
         control_socket: PathBuf::from("control.sock"),
+        control: Default::default(),
+        max_removed: None,
         state_file: PathBuf::from("state.json"),
         http: None,
         on_stop: OnStop::Withdraw,

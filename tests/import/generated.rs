@@ -230,7 +230,7 @@ fn group() -> impl Strategy<Value = String> {
 }
 
 fn file() -> impl Strategy<Value = String> {
-    let globals = "global_defs {\n router_id a\n lvs_sync_daemon eth0\n script_user nobody\n lvs_timeouts tcp 9 udp 3\n}\n";
+    let globals = "global_defs {\n router_id a\n lvs_sync_daemon eth0\n script_user nobody\n smtp_server 192.0.2.25\n notification_email {\n ops@example.org\n }\n lvs_timeouts tcp 9 udp 3\n}\n";
     let track = "track_file 1 {\n file /run/x\n weight 3\n}\ntrack_file x {\n file /run/y\n}\n";
     let blocks =
         prop_oneof![4 => pool(), 1 => group(), 1 => Just(globals.to_owned()), 1 => Just(track.to_owned())];

@@ -55,6 +55,14 @@ impl Conversation {
     }
 }
 
+impl Conversation {
+    /// Ends it with a reset.
+    pub(crate) fn abort(self) {
+        let stream = self.reader.into_inner();
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).expect("a socket");
+    }
+}
+
 /// Requests one after the other until it is stopped.
 pub(crate) struct Traffic {
     stop: Arc<AtomicBool>,

@@ -91,6 +91,16 @@ impl Table {
         }
     }
 
+    /// All of `other`, behind what is there.
+    pub(super) fn extend(&mut self, other: &Self) {
+        for item in other.items() {
+            match item {
+                Item::Comment(text) => self.comment(text.as_str()),
+                Item::Pair(key, value) => self.set(key, value.clone()),
+            }
+        }
+    }
+
     pub(super) fn comment(&mut self, text: impl Into<String>) {
         self.items.push(Item::Comment(text.into()));
     }

@@ -88,8 +88,9 @@ pub fn import(path: &Path, options: &Options, reader: &dyn Reader) -> Result<Imp
         Format::Keepalived => keepalived::read(&source, &mut notes),
         Format::Ldirectord => ldirectord::read(&source, &mut notes),
     };
+    let main = notes.main().to_owned();
     let notes = notes.into_sorted();
     let mut toml = write::to_toml(&document);
-    write::append_missing(&mut toml, &notes);
+    write::append_missing(&mut toml, &notes, &main);
     Ok(Imported { toml, notes })
 }

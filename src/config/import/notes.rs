@@ -26,9 +26,13 @@ pub struct Note {
 }
 
 impl Note {
-    /// As it stands in the TOML.
-    pub(super) fn comment(&self) -> String {
-        format!("not carried: {} (line {}): {}", self.what, self.line, self.why)
+    /// As it stands in the TOML that was made of the file `main`: that one needs no name.
+    pub(super) fn comment(&self, main: &str) -> String {
+        let place = match self.file.as_str() {
+            file if file == main => format!("line {}", self.line),
+            file => format!("{file}:{}", self.line),
+        };
+        format!("not carried: {} ({place}): {}", self.what, self.why)
     }
 }
 
@@ -69,13 +73,18 @@ impl Notes {
         self.files.get(usize::try_from(at.file).unwrap_or(usize::MAX)).map_or("", String::as_str)
     }
 
+    /// The file that includes the others.
+    pub(super) fn main(&self) -> &str {
+        self.files.first().map_or("", String::as_str)
+    }
+
     /// Says that something is left out. What is returned is the comment for the TOML.
     pub(super) fn not_carried(&mut self, at: At, what: &str, why: impl Into<String>) -> String {
         let why = why.into();
         self.push(at, what, why.clone(), Weight::NotCarried);
-        let note =
-            Note { file: String::new(), line: at.line, what: clean(what), why, weight: Weight::NotCarried };
-        note.comment()
+        let file = self.file(at).to_owned();
+        let note = Note { file, line: at.line, what: clean(what), why, weight: Weight::NotCarried };
+        note.comment(self.main())
     }
 
     pub(super) fn remark(&mut self, at: At, what: &str, why: impl Into<String>) {

@@ -40,17 +40,28 @@ pub(super) fn to_toml(document: &Document) -> String {
 }
 
 fn daemon(out: &mut String, daemon: &Table) {
-    let is_section = |item: &Item| matches!(item, Item::Pair(_, Value::Table(_)));
     if daemon.items().iter().any(|item| !is_section(item)) {
         header(out, "[daemon]");
     }
     daemon.items().iter().filter(|item| !is_section(item)).for_each(|item| line(out, item));
-    for (name, value) in daemon.pairs() {
-        if let Value::Table(section) = value {
-            header(out, &format!("[daemon.{name}]"));
-            table(out, section);
+    sections(out, "daemon", daemon);
+}
+
+/// Tables in `outer` as sections of their own.
+fn sections(out: &mut String, outer: &str, table: &Table) {
+    for (name, value) in table.pairs() {
+        let Value::Table(section) = value else { continue };
+        let name = format!("{outer}.{name}");
+        if section.items().iter().any(|item| !is_section(item)) {
+            header(out, &format!("[{name}]"));
+            section.items().iter().filter(|item| !is_section(item)).for_each(|item| line(out, item));
         }
+        sections(out, &name, section);
     }
+}
+
+fn is_section(item: &Item) -> bool {
+    matches!(item, Item::Pair(_, Value::Table(_)))
 }
 
 fn virtual_server(out: &mut String, vs: &VirtualServer, lists: &[Vec<Check>], names: &Names) {
@@ -241,10 +252,11 @@ fn comment(text: &str) -> String {
 }
 
 /// What is not carried and has no place in the TOML stands at its end.
-pub(super) fn append_missing(toml: &mut String, notes: &[Note]) {
+pub(super) fn append_missing(toml: &mut String, notes: &[Note], main: &str) {
     let said: BTreeSet<&str> = toml.lines().filter(|line| line.starts_with("# not carried")).collect();
     let left_out = notes.iter().filter(|note| note.weight == Weight::NotCarried);
-    let missing = left_out.map(|note| comment(&note.comment())).filter(|line| !said.contains(line.as_str()));
+    let missing =
+        left_out.map(|note| comment(&note.comment(main))).filter(|line| !said.contains(line.as_str()));
     let missing: String = missing.map(|line| line + "\n").collect();
     if !missing.is_empty() {
         toml.push('\n');

@@ -6,12 +6,14 @@ use crate::config::context::Context;
 use crate::config::defaults;
 use crate::config::diagnostics::Finding;
 use crate::config::raw;
-use crate::engine::model::{Daemon, Drift, Notify, OnStop, Sync, SyncRole, Timeouts};
+use crate::engine::model::{ControlAccess, Daemon, Drift, Notify, OnStop, Sync, SyncRole, Timeouts};
 
 pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
     Daemon {
         name: raw.name.value(),
         control_socket: raw.control_socket.value_or(PathBuf::from(defaults::CONTROL_SOCKET)),
+        control: ControlAccess { group: raw.control_group.value(), mode: lower_mode(cx, raw) },
+        max_removed: raw.max_removed.value(),
         state_file: raw.state_file.value_or(PathBuf::from(defaults::STATE_FILE)),
         http: raw.http.value(),
         on_stop: raw.on_stop.value_or(OnStop::Withdraw),
@@ -54,6 +56,18 @@ fn lower_fifo(cx: &mut Context<'_>, daemon: &raw::Daemon) -> Option<PathBuf> {
         cx.push(finding.remedy("write a path of its own, as in \"/run/lvsd/events\""));
     }
     Some(fifo.value.clone())
+}
+
+/// Whoever may write to the socket may give orders.
+fn lower_mode(cx: &mut Context<'_>, raw: &raw::Daemon) -> u32 {
+    const OTHERS: u32 = 0o002;
+    let Some(mode) = raw.control_mode.get() else { return ControlAccess::default().mode };
+    if mode.value & OTHERS != 0 {
+        let message = "`control_mode` lets every user of this host drain servers and reload";
+        let remedy = "write \"0660\", and the group of the operators as control_group";
+        cx.push(Finding::warning(mode.place, message).remedy(remedy));
+    }
+    mode.value
 }
 
 fn lower_sync(cx: &mut Context<'_>, raw: &raw::Sync) -> Option<Sync> {

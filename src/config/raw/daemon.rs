@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::access;
 use super::common::interface;
 use super::keys::{Scope, unknown_key};
 use super::notify::Notify;
@@ -13,7 +14,7 @@ use crate::config::context::Context;
 use crate::config::diagnostics::Place;
 use crate::config::text::{Wrong, closest, quote};
 use crate::config::value;
-use crate::engine::model::{Drift, OnStop, SyncRole};
+use crate::engine::model::{Drift, MaxRemoved, OnStop, SyncRole};
 
 /// A dump of the whole table more often than this would only compete with the checks.
 const DRIFT_MINIMUM: Duration = Duration::from_millis(100);
@@ -30,9 +31,12 @@ const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"]
 pub(in crate::config) struct Daemon {
     pub(in crate::config) name: Field<String>,
     pub(in crate::config) control_socket: Field<PathBuf>,
+    pub(in crate::config) control_group: Field<String>,
+    pub(in crate::config) control_mode: Field<u32>,
     pub(in crate::config) state_file: Field<PathBuf>,
     pub(in crate::config) http: Field<SocketAddr>,
     pub(in crate::config) on_stop: Field<OnStop>,
+    pub(in crate::config) max_removed: Field<MaxRemoved>,
     pub(in crate::config) drift: Field<Drift>,
     pub(in crate::config) drift_interval: Field<Duration>,
     pub(in crate::config) log: Field<String>,
@@ -68,6 +72,13 @@ impl Daemon {
             match key.name {
                 "name" => daemon.name = value.field(cx, value::line),
                 "control_socket" => daemon.control_socket = value.field(cx, socket),
+                "control_group" => {
+                    daemon.control_group = value.field(cx, |cx, v| value::parsed(cx, v, access::group));
+                }
+                "control_mode" => {
+                    daemon.control_mode = value.field(cx, |cx, v| value::parsed(cx, v, access::mode));
+                }
+                "max_removed" => daemon.max_removed = value.field(cx, access::max_removed),
                 "state_file" => daemon.state_file = value.field(cx, path),
                 "http" => daemon.http = value.field(cx, |cx, v| value::parsed(cx, v, listen)),
                 "on_stop" => {
@@ -168,7 +179,7 @@ fn listen(text: &str) -> Result<SocketAddr, Wrong> {
     })
 }
 
-fn log(text: &str) -> Result<String, Wrong> {
+pub(in crate::config) fn log(text: &str) -> Result<String, Wrong> {
     if text.parse::<tracing_subscriber::EnvFilter>().is_err() || text.is_empty() {
         return Err(Wrong::new(format!("{} is not a filter", quote(text))).remedy(
             "write a level, as in \"info\", or levels by module, as in \"info,lvsd::checks=debug\"",

@@ -160,9 +160,12 @@ impl Scope {
 const DAEMON: &[&str] = &[
     "name",
     "control_socket",
+    "control_group",
+    "control_mode",
     "state_file",
     "http",
     "on_stop",
+    "max_removed",
     "drift",
     "drift_interval",
     "log",

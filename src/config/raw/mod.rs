@@ -3,6 +3,7 @@
 //! Each table has one function that matches on its keys. What is wrong with one value is
 //! reported here; what is wrong between values is for [`super::lower`].
 
+mod access;
 mod active_when;
 mod announce;
 mod check;
@@ -33,8 +34,9 @@ use std::collections::BTreeMap;
 pub(super) use announce::Announce;
 pub(super) use check::{Check, CheckRef};
 pub(super) use common::CommonOptions;
-pub(super) use daemon::{Daemon, Sync};
+pub(super) use daemon::{Daemon, Sync, log as log_filter};
 pub(super) use forwarding::{ForwardingOptions, LbKind, TunnelKind, TunnelOptions};
+pub(super) use notify_mail::{endpoint, mailbox};
 pub(super) use virtual_server::{Netmask, PoolOptions, RealServer, SorryServer, VirtualServer};
 
 use super::context::{At, Context, Field, Section, Value};

@@ -94,7 +94,7 @@ pub(super) fn events(cx: &mut Context<'_>, value: Value<'_>) -> Option<BTreeSet<
 }
 
 /// `mail.example.org:25`, `[2001:db8::1]:25`, or without the port.
-pub(super) fn endpoint(text: &str) -> Result<(String, Option<u16>), Wrong> {
+pub(in crate::config) fn endpoint(text: &str) -> Result<(String, Option<u16>), Wrong> {
     let wrong = |why: &str| {
         Err(Wrong::new(format!("{} {why}", quote(text)))
             .remedy("write \"mail.example.org:25\" or \"[2001:db8::25]:25\""))
@@ -125,7 +125,8 @@ pub(super) fn endpoint(text: &str) -> Result<(String, Option<u16>), Wrong> {
     }
 }
 
-fn mailbox(text: &str) -> Result<String, Wrong> {
+/// `ops@example.org`, `Operators <ops@example.org>`
+pub(in crate::config) fn mailbox(text: &str) -> Result<String, Wrong> {
     let one_line = !text.contains(char::is_control);
     match text.parse::<Mailbox>() {
         Ok(_) if one_line => Ok(text.to_owned()),

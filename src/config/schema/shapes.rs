@@ -139,6 +139,9 @@ fn daemon() -> Keys {
     vec![
         ("name", line()),
         ("control_socket", line()),
+        ("control_group", line()),
+        ("control_mode", line()),
+        ("max_removed", json!({ "anyOf": [count(), line()] })),
         ("state_file", line()),
         ("http", line()),
         ("on_stop", words(&["withdraw", "keep"])),

@@ -1,6 +1,9 @@
 //! Command lines and what they mean, as tables.
 
 use super::*;
+use crate::control::status::Colours;
+
+const TERMINAL: Terminal = Terminal { columns: 80, colours: Colours::Off };
 use crate::control::protocol::encode_request;
 
 fn parse(line: &str) -> Result<Cli, Early> {
@@ -72,13 +75,16 @@ fn usage_errors_exit_64_and_help_0() {
     let cases = [
         ("", 64, "Usage"),
         ("frobnicate", 64, "unrecognized subcommand 'frobnicate'"),
-        ("status --watch", 64, "unexpected argument '--watch'"),
-        ("why 198.51.100.11", 64, "unrecognized subcommand"),
+        ("status --watch --json", 64, "cannot be used with"),
+        ("why", 64, "ADDRESS"),
+        ("check-now web", 64, "an address is written"),
+        ("reload --confirm 0", 64, "longer than 0"),
         ("drain", 64, "ADDRESS"),
         ("drain web", 64, "an address is written"),
         ("drain 198.51.100.11:80 --for 5x", 64, "a duration is a number of seconds"),
         ("drain 198.51.100.11:80 --for 0", 64, "longer than 0"),
-        ("drain 198.51.100.11:80 --until-idle", 64, "unexpected argument"),
+        ("drain 198.51.100.11:80 --deadline 5m", 64, "--until-idle"),
+        ("disable 198.51.100.11:80 --until-idle", 64, "unexpected argument"),
         ("weight 198.51.100.11:80", 64, "WEIGHT"),
         ("weight 198.51.100.11:80 -1", 64, "a weight is a number"),
         ("weight 198.51.100.11:80 2147483648", 64, "a weight is a number"),
@@ -120,7 +126,11 @@ fn a_table_is_cut_on_a_terminal_only() {
     let long = format!("{}\nshort", "ä".repeat(100));
     let print = |reader| present(&command, &Reply::done(long.as_str()), reader).stdout;
     assert_eq!(print(Reader::Program), format!("{long}\n"));
-    assert_eq!(print(Reader::Terminal), format!("{}…\nshort\n", "ä".repeat(79)));
-    let reload = present(&Command::Reload, &Reply::done(long.as_str()), Reader::Terminal);
+    assert_eq!(print(Reader::Terminal(TERMINAL)), format!("{}…\nshort\n", "ä".repeat(79)));
+    let reload = present(
+        &Command::Reload { confirm: None, force: false },
+        &Reply::done(long.as_str()),
+        Reader::Terminal(TERMINAL),
+    );
     assert_eq!(reload.stdout, format!("{long}\n"));
 }

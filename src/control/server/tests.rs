@@ -27,7 +27,7 @@ impl Server {
     fn start(limits: Limits, answer: Answer) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control.sock");
-        let (listener, file) = bind(&path).unwrap();
+        let (listener, file) = bind(&path, &Default::default()).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

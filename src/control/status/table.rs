@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::order_name;
 use crate::control::duration;
+use crate::control::text::clean;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{
     AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
@@ -21,6 +22,10 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
     let mut blocks = Vec::new();
     if snapshot.dry_run {
         blocks.push("dry run: the table is in memory, the kernel's is not touched".to_owned());
+    }
+    if let Some(until) = snapshot.unconfirmed {
+        let left = duration::display(until.since(now));
+        blocks.push(format!("NOT CONFIRMED: goes back in {left} unless lvsd confirm comes"));
     }
     if chosen.is_empty() {
         blocks.push("no virtual servers".to_owned());
@@ -182,10 +187,4 @@ fn complaint(check: &CheckStatus, now: Time) -> Option<String> {
         ),
     };
     Some(line)
-}
-
-/// Details come from servers and reasons from operators: nothing of them may reach a terminal
-/// as a control sequence.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -87,6 +87,7 @@ fn snapshot() -> Snapshot {
     refused.installed = false;
     refused.missing = true;
     Snapshot {
+        unconfirmed: None,
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
         broken_checks: 3,
         dry_run: true,

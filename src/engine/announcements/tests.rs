@@ -66,6 +66,8 @@ fn engine(pools: Vec<Arc<model::VirtualServer>>) -> Engine {
     let daemon = Daemon {
         name: None,
         control_socket: "control.sock".into(),
+        control: Default::default(),
+        max_removed: None,
         state_file: "state.json".into(),
         http: None,
         on_stop: OnStop::Withdraw,

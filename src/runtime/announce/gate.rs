@@ -19,7 +19,7 @@ pub(super) fn tell(of: &model::VirtualServer, active: bool, services: &[(Service
 }
 
 /// Each with its reason.
-fn lines(active: bool, services: &[(ServiceId, String)]) -> Vec<(String, String)> {
+pub(in crate::runtime) fn lines(active: bool, services: &[(ServiceId, String)]) -> Vec<(String, String)> {
     let not = if active { "" } else { "not " };
     let mut by_reason: BTreeMap<&str, Vec<&ServiceId>> = BTreeMap::new();
     for (service, reason) in services {

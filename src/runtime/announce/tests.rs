@@ -13,7 +13,7 @@ use crate::engine::memory::Memory;
 use crate::engine::model::{CheckKind, Config, Mode, OnLocalError, Phase, Probe, Target, Tcp, Timing};
 use crate::engine::snapshot::OrderNote;
 use crate::engine::table::Table;
-use crate::engine::{Engine, Readings, Selector, Transition};
+use crate::engine::{Engine, Evidence, Readings, Selector, Transition};
 use crate::runtime::testing::{self, Line, SOON, logged};
 
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
@@ -63,8 +63,15 @@ fn check() -> Arc<Check> {
     })
 }
 
+fn by_check(detail: &str, retries: u32) -> Cause {
+    let to = retries == 0;
+    let transition = Transition { from: !to, to, changed: true, retrying: false, retries, first: false };
+    let evidence = Evidence { check: check(), transition, latency: Duration::from_millis(3) };
+    Cause::Check { kind: "tcp", detail: detail.to_owned(), evidence: Box::new(evidence) }
+}
+
 fn refused() -> Cause {
-    Cause::Check { kind: "tcp", detail: "connect: connection refused (ECONNREFUSED)".to_owned() }
+    by_check("connect: connection refused (ECONNREFUSED)", 3)
 }
 
 fn fault(reason: &str) -> Fault {
@@ -78,7 +85,7 @@ fn note(by: &str, reason: Option<&str>) -> OrderNote {
 #[test]
 fn a_real_server_goes_down_as_a_warning_and_up_as_information() {
     let event = |alive, news, cause| Event::RealServer { of: server(), alive, news, cause };
-    let connected = || Cause::Check { kind: "tcp", detail: "connected".to_owned() };
+    let connected = || by_check("connected", 0);
     let with = |state, reason, check: Option<&'static str>| {
         let mut fields =
             vec![("virtual_server", "web"), ("real_server", SERVER), ("state", state), ("reason", reason)];

@@ -75,6 +75,8 @@ pub(super) struct View {
     pub(super) wanted: Table,
     pub(super) counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
     pub(super) totals: Arc<BTreeMap<ServiceId, Counters>>,
+    /// How many dumps have been taken in.
+    pub(super) looks: u64,
 }
 
 /// The kernel's settings beside its table.
@@ -225,6 +227,13 @@ impl Writer {
         let (sender, receiver) = oneshot::channel();
         self.post(|inbox| inbox.views.push(sender));
         receiver
+    }
+
+    /// Has the kernel looked at before the next interval. However often it is asked for, there are no
+    /// more dumps than the reader's pause lets through.
+    pub(super) fn look(&self) {
+        lock(&self.shared.look).wanted = true;
+        self.shared.asked.notify_one();
     }
 
     /// How long ago the kernel last answered a dump.

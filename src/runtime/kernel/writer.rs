@@ -26,6 +26,8 @@ pub(super) struct WritingThread {
     reports: mpsc::Sender<Report>,
     counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
     totals: Arc<BTreeMap<ServiceId, Counters>>,
+    /// Dumps that were taken in.
+    looks: u64,
     drift: Drift,
     /// What the kernel was last told to be set to, and whether that is still to be done.
     settings: Settings,
@@ -74,6 +76,7 @@ impl WritingThread {
             reports,
             counters: Arc::new(observed.counters),
             totals: Arc::new(observed.totals),
+            looks: 0,
             drift,
             settings: Settings::default(),
             unset: false,
@@ -160,13 +163,14 @@ impl WritingThread {
             let (table, wanted) = (self.ledger.observed().clone(), self.ledger.wanted().clone());
             let (counters, totals) = (Arc::clone(&self.counters), Arc::clone(&self.totals));
             // Nobody waits for it any more: nothing to do.
-            let _ = view.send(View { table, wanted, counters, totals });
+            let _ = view.send(View { table, wanted, counters, totals, looks: self.looks });
         }
         inbox.stop
     }
 
     /// The table as it is now: what was held back is planned anew from it.
     fn observe(&mut self, seen: Observed, began: Stamp) {
+        self.looks += 1;
         if std::mem::take(&mut self.blind) {
             // The module may have been loaded anew, with settings of its own.
             self.unset_settings();

@@ -41,7 +41,7 @@ fn installed_is_what_the_kernel_holds_and_connections_add_up_over_services() {
         ])),
         ..View::default()
     };
-    fill_in(&mut snapshot, &view);
+    fill_in(snapshot.virtual_servers.iter_mut().flat_map(|v| &mut v.real_servers), &view);
     let servers = snapshot.virtual_servers.iter().flat_map(|v| &v.real_servers);
     let found: Vec<_> =
         servers.map(|s| (s.installed, s.active_connections, s.inactive_connections)).collect();

@@ -33,6 +33,7 @@ fn part(view: oneshot::Receiver<View>) -> Part {
         running: 0,
         slots: 0,
         notifications: Vec::new(),
+        addresses: Vec::new(),
         made_in: Duration::ZERO,
     };
     Part { daemon, view }

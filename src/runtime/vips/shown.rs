@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Vips;
 use super::tell::without;
-use crate::engine::announcements::VirtualAddress;
+use crate::engine::announcements::{Holders, VirtualAddress};
 use crate::engine::snapshot::{AnnouncementStatus, Snapshot};
 use crate::engine::table::ServiceId;
+use crate::telemetry::metrics::AddressPicture;
 
 impl Vips {
     /// Says of the addresses of each virtual server whether they are announced; of none that the
@@ -26,6 +27,16 @@ impl Vips {
                 }
             }
         }
+    }
+
+    /// For metrics.
+    pub(in crate::runtime) fn pictures(&self) -> Vec<AddressPicture> {
+        let picture = |(at, holders): (&VirtualAddress, &Holders)| AddressPicture {
+            at: at.clone(),
+            wanted: holders.is_held(),
+            announced: self.keeper.as_ref().map(|_| self.standing.there.contains(at)),
+        };
+        self.announcements.addresses.iter().map(picture).collect()
     }
 
     fn status(&self, at: &VirtualAddress) -> AnnouncementStatus {

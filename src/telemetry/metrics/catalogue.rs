@@ -86,6 +86,9 @@ catalogue! {
     DESTINATION_CONNECTIONS = Counter "lvsd_destination_connections_total" ["virtual_server", "service", "destination"] "Connections scheduled to it since it was added";
     DESTINATION_PACKETS = Counter "lvsd_destination_packets_total" ["virtual_server", "service", "destination", "direction"] "Its packets; out only where replies pass this machine";
     DESTINATION_BYTES = Counter "lvsd_destination_bytes_total" ["virtual_server", "service", "destination", "direction"] "Its bytes; likewise";
+    SERVICE_ACTIVE = Gauge "lvsd_service_active" ["virtual_server", "service"] "Does active_when let the service be in the table? 1 for those without a condition; one that is kept out is in sync when it is not there";
+    ADDRESS_WANTED = Gauge "lvsd_address_wanted" ["address", "interface"] "Should announce have this address on its interface now?";
+    ADDRESS_ANNOUNCED = Gauge "lvsd_address_announced" ["address", "interface"] "Is it there? Not shown in a dry run";
     DUMP_TIME = Gauge "lvsd_ipvs_dump_timestamp_seconds" [] "When the kernel last answered with its table, which the values above are from, in seconds since 1970";
 
     OPERATIONS = Counter "lvsd_netlink_operations_total" [] "Changes of the kernel's table that were asked for";

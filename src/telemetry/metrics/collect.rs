@@ -1,6 +1,6 @@
 //! From a picture to families and samples, in the catalogue's order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use prometheus_client::collector::Collector;
@@ -14,6 +14,7 @@ use super::process::Process;
 use crate::engine::figures::{CheckFigures, PoolFigures, ServerFigures};
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::Order;
+use crate::engine::table::ServiceId;
 use crate::telemetry::metrics::picture::PoolTotals;
 
 /// One page's content.
@@ -41,7 +42,9 @@ impl Collector for Page {
         servers(&mut families, daemon, &named)?;
         checks(&mut families, daemon, &named, around)?;
         let pools = named.iter().map(|pool| &*pool.figures.config).collect::<Vec<_>>();
-        kernel::show(&mut families, &pools, kernel.as_ref(), around)?;
+        kernel::show(&mut families, &pools, kernel.as_ref())?;
+        gates(&mut families, daemon)?;
+        families.number(&list::DUMP_TIME, around.dumped.and_then(super::seconds_since_1970))?;
         writes(&mut families, daemon)?;
         clients(&mut families, daemon, around)?;
         process(&mut families, &self.process, around)
@@ -197,6 +200,32 @@ fn checks(
     families.number(&list::CHECKS_RUNNING, daemon.map(|d| d.running as u64))?;
     families.number(&list::CHECK_SLOTS, daemon.map(|d| d.slots as u64))?;
     families.number(&list::CHECKS_BROKEN, daemon.map(|d| d.broken_checks))
+}
+
+/// What keeps services and their addresses away.
+fn gates(families: &mut Families<'_>, daemon: Daemon<'_>) -> fmt::Result {
+    let pools = || daemon.into_iter().flat_map(|d| &d.figures.pools);
+    let services: Vec<_> = pools()
+        .flat_map(|pool| {
+            let inactive: BTreeSet<&ServiceId> = pool.inactive.iter().collect();
+            let name = pool.config.name.as_str();
+            let ids = pool.config.services.iter();
+            ids.map(move |id| (name, id.to_string(), !inactive.contains(id)))
+        })
+        .collect();
+    let active = services.iter().map(|(pool, service, active)| ([*pool, service.as_str()], *active));
+    families.numbers(&list::SERVICE_ACTIVE, active)?;
+    let addresses: Vec<_> = daemon
+        .into_iter()
+        .flat_map(|d| &d.addresses)
+        .map(|one| (one.at.address.to_string(), &*one.at.interface, one))
+        .collect();
+    let wanted = addresses.iter().map(|(address, interface, one)| ([address, *interface], one.wanted));
+    families.numbers(&list::ADDRESS_WANTED, wanted)?;
+    let announced = addresses
+        .iter()
+        .filter_map(|(address, interface, one)| Some(([address.as_str(), *interface], one.announced?)));
+    families.numbers(&list::ADDRESS_ANNOUNCED, announced)
 }
 
 fn writes(families: &mut Families<'_>, daemon: Daemon<'_>) -> fmt::Result {

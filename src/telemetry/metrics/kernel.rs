@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::catalogue as list;
 use super::encode::Families;
-use super::picture::{Around, KernelPicture};
+use super::picture::KernelPicture;
 use crate::engine::model::VirtualServer;
 use crate::engine::table::{Counters, DestinationId, ServiceId};
 
@@ -13,7 +13,6 @@ pub(super) fn show(
     families: &mut Families<'_>,
     pools: &[&VirtualServer],
     kernel: Option<&KernelPicture>,
-    around: &Around,
 ) -> fmt::Result {
     let services: Vec<Service<'_>> = kernel
         .into_iter()
@@ -23,8 +22,7 @@ pub(super) fn show(
         })
         .collect();
     totals(families, &services)?;
-    destinations(families, &services)?;
-    families.number(&list::DUMP_TIME, around.dumped.and_then(super::seconds_since_1970))
+    destinations(families, &services)
 }
 
 struct Service<'a> {

@@ -17,8 +17,8 @@ pub use catalogue::{ALL, Kind, Metric, markdown};
 pub use exporter::{Exporter, Source};
 pub use histogram::Histogram;
 pub use picture::{
-    Around, CheckTotals, DaemonPicture, KernelPicture, LastReload, Notified, Picture, PoolTotals, Reloads,
-    Totals, Writes,
+    AddressPicture, Around, CheckTotals, DaemonPicture, KernelPicture, LastReload, Notified, Picture,
+    PoolTotals, Reloads, Totals, Writes,
 };
 
 use std::time::SystemTime;

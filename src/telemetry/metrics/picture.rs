@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::histogram::{DELAY, Histogram, LATENCY};
+use crate::engine::announcements::VirtualAddress;
 use crate::engine::figures::Figures;
 use crate::engine::model::RealServerId;
 use crate::engine::snapshot::KernelCounters;
@@ -34,8 +35,18 @@ pub struct DaemonPicture {
     pub running: usize,
     pub slots: usize,
     pub notifications: Vec<Notified>,
+    pub addresses: Vec<AddressPicture>,
     /// How long the supervisor took to make this.
     pub made_in: Duration,
+}
+
+/// A virtual address that the configuration announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressPicture {
+    pub at: VirtualAddress,
+    pub wanted: bool,
+    /// None in a dry run, which announces nothing.
+    pub announced: Option<bool>,
 }
 
 /// How many notifications of a channel had a result.

@@ -12,6 +12,7 @@ use hyper::body::Body;
 use super::collect::Page;
 use super::encode::Format;
 use super::*;
+use crate::engine::announcements::VirtualAddress;
 use crate::engine::figures::{CheckFigures, Figures, PoolFigures, ServerFigures};
 use crate::engine::model::{
     Check, CheckKind, Forwarding, Mode, OnLocalError, Ping, Probe, Protocol, RealServer, RealServerId,
@@ -127,7 +128,14 @@ fn picture(name: &str) -> Picture {
     let servers = vec![server(true, Some(Order::Drain), Some(9)), server(false, Some(Order::Disable), None)];
     let verdict = |up| CheckFigures { up, has_run: true };
     let checks = vec![verdict(true), verdict(false), verdict(true)];
-    let pools = vec![PoolFigures { config: pool(name), quorum, sorry: false, servers, checks }];
+    let pools = vec![PoolFigures {
+        config: pool(name),
+        quorum,
+        inactive: vec![service_id()],
+        sorry: false,
+        servers,
+        checks,
+    }];
     let counters = Counters {
         active: 1,
         inactive: 2,
@@ -148,6 +156,7 @@ fn picture(name: &str) -> Picture {
             broken_checks: 0,
             running: 1,
             slots: 100,
+            addresses: vec![AddressPicture { at: virtual_address(), wanted: true, announced: Some(false) }],
             notifications: vec![Notified { channel: "script".to_owned(), result: "dropped", count: 3 }],
             made_in: Duration::from_millis(2),
         }),
@@ -164,6 +173,10 @@ fn picture(name: &str) -> Picture {
             ..Around::default()
         },
     }
+}
+
+fn virtual_address() -> VirtualAddress {
+    VirtualAddress { interface: Arc::from("lvs0"), address: "192.0.2.10".parse().unwrap() }
 }
 
 fn page(picture: Picture, format: Format) -> String {
@@ -190,6 +203,19 @@ fn every_family_of_the_catalogue_is_on_the_page_in_its_order_with_a_sample() {
             labels.split("\",").map(|label| label.split_once('=').unwrap().0).collect()
         });
         assert_eq!(found, *labels, "{sample}");
+    }
+}
+
+#[test]
+fn a_service_that_is_kept_out_of_the_table_is_in_sync() {
+    let mut picture = picture("web");
+    picture.kernel = Some(KernelPicture::default());
+    let page = page(picture, Format::Text);
+    let service = r#"virtual_server="web",service="tcp 192.0.2.10:80""#;
+    for line in
+        [format!("lvsd_service_in_sync{{{service}}} 1"), format!("lvsd_service_active{{{service}}} 0")]
+    {
+        assert!(page.lines().any(|found| found == line), "{line}:\n{page}");
     }
 }
 
@@ -225,6 +251,9 @@ fn samples_say_what_the_picture_says() {
         r#"lvsd_check_duration_seconds_bucket{virtual_server="web",check="tcp",le="0.05"} 1"#.to_owned(),
         r#"lvsd_check_duration_seconds_bucket{virtual_server="web",check="tcp",le="+Inf"} 1"#.to_owned(),
         format!("lvsd_service_in_sync{{{service}}} 0"),
+        format!("lvsd_service_active{{{service}}} 0"),
+        r#"lvsd_address_wanted{address="192.0.2.10",interface="lvs0"} 1"#.to_owned(),
+        r#"lvsd_address_announced{address="192.0.2.10",interface="lvs0"} 0"#.to_owned(),
         format!("lvsd_service_connections_total{{{service}}} 33"),
         format!("lvsd_destination_weight_wanted{{{at}}} 4"),
         format!("lvsd_destination_weight_applied{{{at}}} 3"),

@@ -8,12 +8,15 @@ use std::time::Duration;
 use super::checks::{self, Around};
 use super::globals::{Globals, fits_in_line};
 use super::group::Groups;
+use super::mail::Told;
 use super::model::{Head, Kind, Method, Protocol, RealServer, VirtualServer};
 use super::reading::Reading;
 use super::scheduling::{forwarding, persistence, scheduling};
+use super::scripts::{Command, other_user};
 use super::services::{Services, Taken, reaches, services};
 use super::tracking::Certificates;
 use crate::config::import::document::{self, Table, Value};
+use crate::config::import::notes::At;
 use crate::engine::model::Family;
 
 /// keepalived's own defaults.
@@ -26,6 +29,9 @@ pub(super) struct Emitting<'e> {
     pub(super) certificates: &'e Certificates,
     pub(super) taken: Taken,
     pub(super) names: BTreeSet<String>,
+    pub(super) told: Told,
+    /// Of all scripts of notifications.
+    pub(super) script_user: Option<&'e str>,
     /// A tunnel leads from one family to the other somewhere, which excludes the sync daemon.
     pub(super) mixes_families: bool,
 }
@@ -67,13 +73,12 @@ pub(super) fn virtual_server(
         checks::host(reading, &mut lost, vs.at, host, &mut keys);
     }
     all.mixes_families |= sorry_server(reading, vs, &services, &servers, &mut keys, &mut lost);
-    for (key, command) in [("quorum_up", &vs.quorum_up), ("quorum_down", &vs.quorum_down)] {
-        keys.set_if(key, command.as_ref().map(|command| command.argv.clone()));
-    }
+    let scripts = [("quorum_up", &vs.quorum_up), ("quorum_down", &vs.quorum_down)];
+    notify_scripts(reading, all, scripts, &mut keys, &mut lost);
     if let Some(at) = vs.ha_suspend {
-        let why = "this version of lvsd checks and serves whether the address is on this machine or not";
-        reading.lose(&mut lost, at, "ha_suspend", why);
+        gate(reading, vs, at, &services, &mut keys);
     }
+    all.told.of_virtual_server(reading, &mut lost, vs.smtp_alert);
     lost.into_iter().for_each(|line| keys.comment(line));
     let real_servers =
         servers.iter().map(|rs| real_server(reading, all, vs, &services, method, rs)).collect();
@@ -125,6 +130,35 @@ fn head(
         Some(Protocol::Udp) | None => "udp",
     };
     keys.set("protocol", protocol);
+}
+
+fn notify_scripts(
+    reading: &mut Reading<'_>,
+    all: &Emitting<'_>,
+    scripts: [(&'static str, &Option<Command>); 2],
+    keys: &mut Table,
+    lost: &mut Vec<String>,
+) {
+    for (key, command) in scripts {
+        let Some(command) = command else { continue };
+        other_user(reading, lost, all.script_user, command);
+        keys.set(key, command.argv.clone());
+    }
+}
+
+/// keepalived has it for plain addresses; with a group of addresses it suspends the checks for ever, which nobody can have meant.
+fn gate(reading: &mut Reading<'_>, vs: &VirtualServer, at: At, services: &Services, keys: &mut Table) {
+    if !services.marks.is_empty() {
+        reading.notes.remark(at, "ha_suspend", "keepalived ignores it with firewall marks");
+        return;
+    }
+    if matches!(vs.head, Head::Group(_)) {
+        let why = "keepalived never checks a group that has it; lvsd serves each address while it is present";
+        reading.notes.remark(at, "ha_suspend", why);
+    }
+    let mut condition = Table::default();
+    condition.set("address_present", true);
+    keys.set("active_when", condition);
 }
 
 fn family_name(family: Family) -> &'static str {
@@ -305,9 +339,9 @@ fn real_server(
     if let Some(host) = &rs.virtualhost {
         checks::host(reading, &mut lost, rs.at, host, &mut keys);
     }
-    for (key, command) in [("notify_up", &rs.notify_up), ("notify_down", &rs.notify_down)] {
-        keys.set_if(key, command.as_ref().map(|command| command.argv.clone()));
-    }
+    let scripts = [("notify_up", &rs.notify_up), ("notify_down", &rs.notify_down)];
+    notify_scripts(reading, all, scripts, &mut keys, &mut lost);
+    all.told.of_server(reading, &mut lost, rs.smtp_alert);
     let mut common = Table::default();
     common.set_if("delay_loop", rs.timing.delay_loop);
     let warmup = rs.timing.warmup.or(rs.timing.delay_loop.filter(|_| vs.timing.warmup.is_none()));

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use super::mail::Mail;
 use super::reading::{Reading, address};
-use super::scripts::{self, is_user};
+use super::scripts::{self, Command, is_user};
 use super::tree::{self, Statement};
 use super::words::{self, Garbage, Read, shown};
 use crate::config::import::document::Table;
@@ -20,6 +21,9 @@ pub(super) struct Globals {
     pub(super) timeouts: Table,
     /// `[daemon.notify]`.
     pub(super) notify: Table,
+    /// Of `startup_script` and `shutdown_script`.
+    pub(super) scripts: Vec<Command>,
+    pub(super) mail: Mail,
     pub(super) sync: Option<(At, Table)>,
     pub(super) lost: Vec<String>,
 }
@@ -47,13 +51,6 @@ const KEYWORDS: &[(&str, Weight, &str)] = &[
     ("notify_fifo_script", NotCarried, "lvsd starts no reader of its FIFO: run it as a systemd service"),
     ("startup_script_timeout", NotCarried, "lvsd has one script_timeout for all scripts of notifications"),
     ("shutdown_script_timeout", NotCarried, "lvsd has one script_timeout for all scripts of notifications"),
-    ("smtp_server", NotCarried, "this version of lvsd sends no mail"),
-    ("smtp_helo_name", NotCarried, "this version of lvsd sends no mail"),
-    ("smtp_connect_timeout", NotCarried, "this version of lvsd sends no mail"),
-    ("notification_email", NotCarried, "this version of lvsd sends no mail"),
-    ("notification_email_from", NotCarried, "this version of lvsd sends no mail"),
-    ("smtp_alert", NotCarried, "this version of lvsd sends no mail"),
-    ("smtp_alert_checker", NotCarried, "this version of lvsd sends no mail"),
     ("no_checker_emails", Remark, "lvsd never tells of single checks by mail"),
     ("no_email_faults", Remark, "it is about VRRP"),
     (
@@ -192,6 +189,7 @@ impl Globals {
                 "startup_script" => self.script(reading, line, "start"),
                 "shutdown_script" => self.script(reading, line, "stop"),
                 "lvs_sync_daemon" => self.sync(reading, line),
+                _ if self.mail.read(reading, &mut self.lost, line) => {}
                 keyword => match KEYWORDS.iter().find(|(word, ..)| *word == keyword) {
                     Some((_, NotCarried, why)) => reading.lose(&mut self.lost, line.at, keyword, *why),
                     Some((_, Remark, why)) => reading.notes.remark(line.at, keyword, *why),
@@ -210,7 +208,6 @@ impl Globals {
             let why = "the group: lvsd runs programs with all groups of their user";
             reading.lose(&mut self.lost, line.at, "script_user", why);
         }
-        self.notify.set_if("script_user", user.clone());
         self.script_user = user;
     }
 
@@ -232,8 +229,8 @@ impl Globals {
         let Some(command) = scripts::command(reading, line) else { return };
         let why = "lvsd runs it when the first table is written, or before it ends; keepalived before and after everything";
         reading.notes.remark(line.at, line.keyword(), why);
-        scripts::other_user(reading, &mut self.lost, line, &command);
-        self.notify.set(key, command.argv);
+        self.notify.set(key, command.argv.clone());
+        self.scripts.push(command);
     }
 
     /// `[tcp N] [tcpfin N] [udp N]`; 0 leaves the kernel's.

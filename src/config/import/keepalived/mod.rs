@@ -13,6 +13,7 @@ mod group;
 mod http;
 mod include;
 mod lines;
+mod mail;
 mod model;
 mod pattern;
 mod reading;
@@ -39,7 +40,7 @@ use self::reading::Reading;
 use self::services::Taken;
 use self::tracking::{Certificates, Files};
 use super::Source;
-use super::document::Document;
+use super::document::{Document, Table};
 use super::notes::{At, Notes};
 use crate::config::pem::{Pem, PemReader};
 
@@ -73,23 +74,35 @@ pub(super) fn read(source: &Source<'_>, notes: &mut Notes) -> Document {
         }
     }
     let certificates = usable(reading, source, certificates);
-    document(reading, source, &globals, &groups, &certificates, &servers)
+    document(reading, source, &mut globals, &groups, &certificates, &servers)
 }
 
 fn document(
     reading: &mut Reading<'_>,
     source: &Source<'_>,
-    globals: &Globals,
+    globals: &mut Globals,
     groups: &Groups,
     certificates: &Certificates,
     servers: &[VirtualServer],
 ) -> Document {
+    let script_user = scripts::common_user(globals, servers);
+    let mut notify = Table::default();
+    notify.set_if("script_user", script_user.clone());
+    notify.extend(&globals.notify);
+    for command in &globals.scripts {
+        scripts::other_user(reading, &mut globals.lost, script_user.as_deref(), command);
+    }
+    let told = globals.mail.told(reading, servers);
+    notify.set_if("mail", told.table.clone());
+    let globals = &*globals;
     let mut emitting = Emitting {
         globals,
         groups,
         certificates,
         taken: Taken::default(),
         names: BTreeSet::new(),
+        told,
+        script_user: script_user.as_deref(),
         mixes_families: false,
     };
     let mut document = Document { heading: heading(source, servers), ..Document::default() };
@@ -103,8 +116,8 @@ fn document(
     if !globals.timeouts.is_empty() {
         document.daemon.set("timeouts", globals.timeouts.clone());
     }
-    if !globals.notify.is_empty() {
-        document.daemon.set("notify", globals.notify.clone());
+    if !notify.is_empty() {
+        document.daemon.set("notify", notify);
     }
     match &globals.sync {
         Some((at, _)) if emitting.mixes_families => {
@@ -136,6 +149,15 @@ fn heading(source: &Source<'_>, servers: &[VirtualServer]) -> Vec<String> {
             "- A udp check that wants no reply pings the host first; keepalived takes silence for health."
                 .to_owned(),
         );
+    }
+    if has(|kind| matches!(kind, CheckerKind::Udp(options) if options.value("payload").is_none())) {
+        lines.push(
+            "- A udp check without `payload` sends an empty datagram; keepalived sends 32 bytes of its own."
+                .to_owned(),
+        );
+    }
+    if servers.iter().any(|vs| vs.ha_suspend.is_some()) {
+        lines.push("- While the address of `active_when` is elsewhere a service is not in the table, and its checks go on; keepalived leaves the table and stops the checks.".to_owned());
     }
     if has(|kind| matches!(kind, CheckerKind::Smtp(_))) {
         lines.push("- The first result after the start decides at once; keepalived gives a new smtp check all its tries.".to_owned());

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::mail::Alert;
 use super::scripts::Command;
 use crate::config::import::document::Table;
 use crate::config::import::notes::At;
@@ -89,6 +90,7 @@ pub(super) struct VirtualServer {
     pub(super) omega: bool,
     pub(super) inhibit: bool,
     pub(super) ha_suspend: Option<At>,
+    pub(super) smtp_alert: Alert,
     pub(super) quorum: u32,
     pub(super) hysteresis: u32,
     pub(super) quorum_up: Option<Command>,
@@ -127,6 +129,7 @@ pub(super) struct RealServer {
     pub(super) lower: u32,
     pub(super) inhibit: Option<bool>,
     pub(super) virtualhost: Option<String>,
+    pub(super) smtp_alert: Alert,
     pub(super) notify_up: Option<Command>,
     pub(super) notify_down: Option<Command>,
     pub(super) timing: Timing,

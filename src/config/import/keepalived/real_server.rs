@@ -5,7 +5,7 @@ use super::model::{RealServer, Timing, VirtualServer};
 use super::reading::{LONG, Reading, SHORT, unusable_server};
 use super::tracking::Files;
 use super::tree::{self, Statement};
-use super::virtual_server::{keep, method, script_of, unneeded};
+use super::virtual_server::{alert, keep, method, no_snmp, script_of};
 use super::words::Garbage;
 
 const WEIGHT_MAXIMUM: u32 = 2_147_483_647;
@@ -44,6 +44,7 @@ pub(super) fn read(
         lower: 0,
         inhibit: None,
         virtualhost: None,
+        smtp_alert: None,
         notify_up: None,
         notify_down: None,
         timing: Timing::default(),
@@ -92,9 +93,10 @@ fn keyword(reading: &mut Reading<'_>, server: &mut RealServer, line: &Statement)
         }
         "inhibit_on_failure" => keep(&mut server.inhibit, reading.switch(line)),
         "virtualhost" => keep(&mut server.virtualhost, reading.word(line)),
-        "notify_up" => script_of(reading, &mut server.lost, &mut server.notify_up, line),
-        "notify_down" => script_of(reading, &mut server.lost, &mut server.notify_down, line),
-        "smtp_alert" | "snmp_name" => unneeded(reading, &mut server.lost, line),
+        "notify_up" => script_of(reading, &mut server.notify_up, line),
+        "notify_down" => script_of(reading, &mut server.notify_down, line),
+        "smtp_alert" => keep(&mut server.smtp_alert, alert(reading, line)),
+        "snmp_name" => no_snmp(reading, &mut server.lost, line),
         _ => return false,
     }
     true

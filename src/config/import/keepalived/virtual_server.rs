@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::mail::Alert;
 use super::model::{Granularity, Head, Kind, Lost, Method, Protocol, Sorry, Timing, Tunnel, VirtualServer};
 use super::reading::{LONG, Reading, SHORT, address};
 use super::real_server;
@@ -43,6 +44,7 @@ pub(super) fn read(reading: &mut Reading<'_>, files: &Files, statement: &Stateme
         omega: false,
         inhibit: false,
         ha_suspend: None,
+        smtp_alert: None,
         quorum: 1,
         hysteresis: 0,
         quorum_up: None,
@@ -320,28 +322,17 @@ fn quorum(reading: &mut Reading<'_>, vs: &mut VirtualServer, line: &Statement) -
         "weight" => {
             vs.weight = reading.count(line, 1, WEIGHT_MAXIMUM, Garbage::Tolerated).unwrap_or(vs.weight)
         }
-        "quorum_up" => script_of(reading, &mut vs.lost, &mut vs.quorum_up, line),
-        "quorum_down" => script_of(reading, &mut vs.lost, &mut vs.quorum_down, line),
-        "smtp_alert" | "snmp_name" => unneeded(reading, &mut vs.lost, line),
+        "quorum_up" => script_of(reading, &mut vs.quorum_up, line),
+        "quorum_down" => script_of(reading, &mut vs.quorum_down, line),
+        "smtp_alert" => keep(&mut vs.smtp_alert, alert(reading, line)),
+        "snmp_name" => no_snmp(reading, &mut vs.lost, line),
         _ => return false,
     }
     true
 }
 
 /// The first one counts.
-pub(super) fn script_of(
-    reading: &mut Reading<'_>,
-    lost: &mut Lost,
-    slot: &mut Option<scripts::Command>,
-    line: &Statement,
-) {
-    script(reading, slot, line);
-    if let Some(command) = slot.as_ref() {
-        scripts::other_user(reading, lost, line, command);
-    }
-}
-
-fn script(reading: &mut Reading<'_>, slot: &mut Option<scripts::Command>, line: &Statement) {
+pub(super) fn script_of(reading: &mut Reading<'_>, slot: &mut Option<scripts::Command>, line: &Statement) {
     if slot.is_some() {
         reading.notes.remark(line.at, line.keyword(), "there is one already; keepalived ignores the second");
     } else {
@@ -349,17 +340,13 @@ fn script(reading: &mut Reading<'_>, slot: &mut Option<scripts::Command>, line: 
     }
 }
 
-/// What servers and virtual servers say about mail and SNMP.
-pub(super) fn unneeded(reading: &mut Reading<'_>, lost: &mut Lost, line: &Statement) {
-    match line.keyword() {
-        "snmp_name" => {
-            reading.lose(lost, line.at, "snmp_name", "lvsd has no SNMP; /metrics has the same numbers")
-        }
-        _ => {
-            reading.switch(line);
-            reading.lose(lost, line.at, "smtp_alert", "lvsd decides about mail for all servers alike");
-        }
-    }
+/// What becomes of it depends on the rest of the file.
+pub(super) fn alert(reading: &mut Reading<'_>, line: &Statement) -> Alert {
+    reading.switch(line).map(|on| (line.at, on))
+}
+
+pub(super) fn no_snmp(reading: &mut Reading<'_>, lost: &mut Lost, line: &Statement) {
+    reading.lose(lost, line.at, line.keyword(), "lvsd has no SNMP; /metrics has the same numbers");
 }
 
 fn servers(reading: &mut Reading<'_>, files: &Files, vs: &mut VirtualServer, line: &Statement) -> bool {

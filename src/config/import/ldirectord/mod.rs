@@ -6,6 +6,7 @@ mod bytes;
 mod checks;
 mod kernel;
 mod lines;
+mod mail;
 mod pool;
 mod servers;
 mod services;
@@ -46,6 +47,7 @@ pub(super) fn read(source: &Source<'_>, notes: &mut Notes) -> Document {
             Err(_) => {}
         }
     }
+    mail::read(&lines.globals, &mut document, notes);
     settings::stop(&lines, &global, &mut document, notes);
     document
 }

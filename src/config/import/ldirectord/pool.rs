@@ -7,8 +7,9 @@ use std::net::IpAddr;
 use super::checks::{self, CheckType, Target};
 use super::kernel::Kernel;
 use super::lines::{self, Directive};
+use super::mail;
 use super::servers::{Fallback, Forward, Real};
-use super::settings::{Global, Knobs, MAIL};
+use super::settings::{Global, Knobs};
 use super::{address, services};
 use crate::config::address::parse_services;
 use crate::config::import::document::{RealServer, Table, VirtualServer};
@@ -275,9 +276,7 @@ impl Virtual {
             "monitorfile" => {
                 return Err("the journal has all of it: journalctl -u lvsd REAL_SERVER=…".to_owned());
             }
-            "emailalert" | "emailalertfrom" | "emailalertfreq" | "emailalertstatus" | "smtp" => {
-                return Err(MAIL.to_owned());
-            }
+            key if mail::is_about_mail(key) => return Err(mail::ONCE.to_owned()),
             "load" => return Err("ldirectord reads it and does nothing with it".to_owned()),
             "connecttimeout" => return Err("ldirectord refuses it: it became negotiatetimeout".to_owned()),
             _ => return Err("ldirectord refuses this line, too".to_owned()),

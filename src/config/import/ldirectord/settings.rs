@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use super::lines::{Directive, Lines};
+use super::mail;
 use crate::config::import::document::Document;
 use crate::config::import::notes::Notes;
 
 /// lvsd's longest period is little more.
 const YEAR: u64 = 365 * 86_400;
 
-pub(super) const MAIL: &str = "mail about changes of state is set up once, as [daemon.notify] of lvsd";
 const REFUSED: &str = "ldirectord refuses this line, too";
 
 /// Of a virtual server, else of the file.
@@ -160,7 +160,7 @@ impl Global {
             "callback" => "lvsd does not watch its file; copy it in the program that reloads lvsd",
             "execute" => "one lvsd does it all: import that file as well, and name the result in `include`",
             "logfile" => "lvsd logs to journald, or to its standard error",
-            "emailalert" | "emailalertfrom" | "emailalertfreq" | "emailalertstatus" | "smtp" => MAIL,
+            key if mail::is_about_mail(key) => return None,
             "timeout" | "connecttimeout" => {
                 "ldirectord refuses it as well: it became checktimeout and negotiatetimeout"
             }

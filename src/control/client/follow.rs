@@ -1,0 +1,92 @@
+//! `lvsd events`: how everything stands, then a line for each event, until the daemon or the reader goes.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{ClientError, Connection};
+use crate::control::cli::Form;
+use crate::control::exit::ExitCode;
+use crate::control::protocol::{Reply, Request};
+use crate::control::stream::{Item, SILENCE};
+use crate::control::text::clean;
+
+/// Of an event what people are shown.
+#[derive(Deserialize)]
+struct Shown {
+    time: String,
+    virtual_server: String,
+    real_server: Option<String>,
+    text: String,
+}
+
+/// Returns when there is nothing more to come: the reader has gone, which is no mistake, or the daemon,
+/// which is told on `errors`.
+pub fn events(
+    socket: &Path,
+    form: Form,
+    limit: Duration,
+    (out, errors): (&mut dyn Write, &mut dyn Write),
+) -> Result<ExitCode, ClientError> {
+    let mut connection = Connection::open(socket, limit)?;
+    connection.send(&Request::Events)?;
+    let reply: Reply = connection.receive()?;
+    if !reply.ok {
+        // Whether anybody reads it changes nothing, here and below.
+        let _ = writeln!(errors, "{}", reply.text);
+        return Ok(reply.code);
+    }
+    let opening = match (form, &reply.data) {
+        (Form::Json, Some(data)) => data.get(),
+        (Form::Json | Form::Text, _) => &reply.text,
+    };
+    if write(out, opening).is_err() {
+        return Ok(ExitCode::Done);
+    }
+    loop {
+        connection.renew(SILENCE);
+        let written = match connection.receive::<Item>() {
+            Ok(Item::Alive) => Ok(()),
+            Ok(Item::Event(event)) => match form {
+                Form::Json => write(out, &format!("{{\"event\":{}}}", event.get())),
+                Form::Text => write(out, &text(event.get())),
+            },
+            Ok(Item::End(end)) => {
+                if form == Form::Json
+                    && let Ok(end) = serde_json::to_string(&end)
+                {
+                    let _ = write(out, &format!("{{\"end\":{end}}}"));
+                }
+                let _ = writeln!(errors, "lvsd: {}", clean(&end.reason));
+                return Ok(end.code);
+            }
+            Err(ClientError::TimedOut { path, limit }) => return Err(ClientError::Silent { path, limit }),
+            Err(ClientError::NoAnswer { path }) => return Err(ClientError::Gone { path }),
+            Err(error) => return Err(error),
+        };
+        if written.is_err() {
+            return Ok(ExitCode::Done);
+        }
+    }
+}
+
+/// `2026-11-30T02:31:41.250Z  198.51.100.11:80 in web: DOWN: …`
+fn text(event: &str) -> String {
+    let Ok(Shown { time, virtual_server, real_server, text }) = serde_json::from_str(event) else {
+        return clean(event);
+    };
+    let object = match real_server {
+        Some(server) => format!("{server} in {virtual_server}: "),
+        None if virtual_server.is_empty() => String::new(),
+        None => format!("{virtual_server}: "),
+    };
+    clean(&format!("{time}  {object}{text}"))
+}
+
+/// A whole line at once, so that an end in between leaves none in halves.
+fn write(out: &mut dyn Write, line: &str) -> io::Result<()> {
+    out.write_all(format!("{line}\n").as_bytes())?;
+    out.flush()
+}

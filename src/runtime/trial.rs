@@ -1,0 +1,107 @@
+//! `lvsd reload --confirm`: a configuration on trial, and the way back to the one before it.
+//!
+//! The trial goes on over whatever is loaded meanwhile, be it by SIGHUP or `lvsd reload`: what there is to go
+//! back to is always the last configuration that was in force without one. A reload with `--confirm`
+//! of its own sets the clock anew; one without leaves it as it is, so that nothing but `lvsd confirm`
+//! confirms. It does not survive the daemon: a start takes the file as it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::loading::{self, Ready, Refusal};
+use super::probes::PreparedKinds;
+use super::supervisor::Supervisor;
+use crate::config::Diagnostics;
+use crate::control::{Peer, Reply, duration};
+use crate::engine::model::Config;
+use crate::engine::{Readings, Time};
+
+/// Between two tries to go back.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// A configuration that can come into force again.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) config: Arc<Config>,
+    pub(super) kinds: PreparedKinds,
+    pub(super) digest: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Trial {
+    good: Known,
+    lasts: Duration,
+    until: Time,
+}
+
+impl Trial {
+    pub(super) const fn until(&self) -> Time {
+        self.until
+    }
+}
+
+impl Known {
+    /// With what its checks and gates ask of this host now.
+    pub(super) async fn ready(self) -> Result<Ready, Refusal> {
+        let Self { config, kinds, digest } = self;
+        let warnings = Diagnostics::default();
+        loading::look(Ready { config, warnings, kinds, digest, readings: Readings::new() }).await
+    }
+}
+
+impl Supervisor {
+    /// Another configuration is about to take the place of `before`: is it on trial? What to tell of it.
+    pub(super) fn try_out(&mut self, confirm: Option<Duration>, before: Known, now: Time) -> Option<String> {
+        match (&mut self.trial, confirm) {
+            (None, None) => return None,
+            (None, Some(lasts)) => self.trial = Some(Trial { good: before, lasts, until: now + lasts }),
+            (Some(trial), Some(lasts)) => (trial.lasts, trial.until) = (lasts, now + lasts),
+            (Some(_), None) => {}
+        }
+        let left = self.trial.as_ref()?.until.since(now);
+        Some(format!(
+            "unless `lvsd confirm` comes within {}, the configuration before it comes back",
+            duration::display(left)
+        ))
+    }
+
+    pub(super) fn confirm(&mut self, peer: &Peer) -> Reply {
+        match self.trial.take() {
+            Some(_) => {
+                info!(by = %peer, "the configuration is confirmed by {peer}");
+                Reply::done("confirmed: the configuration stays")
+            }
+            None => Reply::failed("no reload waits to be confirmed"),
+        }
+    }
+
+    /// Called at each turn: a reload that is under way is finished first.
+    pub(super) fn end_trial(&mut self, now: Time) {
+        if self.reloading.is_busy() || self.trial.as_ref().is_none_or(|trial| trial.until > now) {
+            return;
+        }
+        let Some(trial) = &mut self.trial else { return };
+        // Over when it has come into force. Should that fail, it is tried again.
+        trial.until = now + RETRY;
+        let (good, lasts) = (trial.good.clone(), trial.lasts);
+        warn!(
+            "the reload was not confirmed within {}: going back to the configuration before it; {} still has \
+             what was tried, and the next reload or start takes it",
+            duration::display(lasts),
+            self.config_path.display()
+        );
+        self.go_back(good);
+    }
+
+    /// For the log, at a stop.
+    pub(super) fn tell_of_trial(&self) {
+        if self.trial.is_some() {
+            warn!(
+                "stopping while a reload waits to be confirmed: the next start takes {} as it is",
+                self.config_path.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Reloads with a net: `--confirm`, `max_removed` with `--force`, and what `lvsd plan` says beforehand.
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Backend, Place, web, within};
+
+fn weights(place: &Place) -> Vec<Value> {
+    place.servers("weight")
+}
+
+fn wait_for_weights(place: &Place, wanted: &[u32]) {
+    within("these weights", || {
+        (weights(place) == wanted.iter().map(|w| json!(w)).collect::<Vec<_>>()).then_some(())
+    });
+}
+
+fn is_on_trial(place: &Place) -> bool {
+    place.status()["unconfirmed_ms"].is_u64()
+}
+
+#[test]
+fn without_confirmation_it_goes_back_by_itself() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    place.configure(&web(&[(&first, 5)]));
+    let said = place.ask("reload --confirm 2s");
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    assert!(
+        said.stdout.contains("unless `lvsd confirm` comes within 2s, the configuration before it comes back"),
+        "{}",
+        said.stdout
+    );
+    assert!(said.stdout.contains("reload complete: "), "{}", said.stdout);
+    assert_eq!(weights(&place), [5]);
+    assert!(is_on_trial(&place) && place.ask("status").stdout.contains("NOT CONFIRMED: goes back in "));
+    wait_for_weights(&place, &[3, 1]);
+    let line = place.logged("the reload was not confirmed within 2s: going back");
+    assert_eq!(line["level"], "WARN", "{line}");
+    assert!(!is_on_trial(&place));
+    let said = place.ask("confirm");
+    assert_eq!((said.code, said.stderr.as_str()), (Some(1), "no reload waits to be confirmed\n"));
+    assert_eq!(place.ask("reload").code, Some(0), "the file still has what was tried");
+    assert_eq!(weights(&place), [5]);
+}
+
+#[test]
+fn confirmed_it_stays() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let _daemon = place.start();
+    place.configure(&web(&[(&backend, 5)]));
+    assert_eq!(place.ask("reload --confirm 1h").code, Some(0));
+    assert!(is_on_trial(&place));
+    let said = place.ask("confirm");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "confirmed: the configuration stays\n"));
+    assert!(!is_on_trial(&place));
+    place.logged("the configuration is confirmed by ");
+    assert_eq!(weights(&place), [5]);
+}
+
+/// A second reload and a SIGHUP are on trial as well, and neither confirms: back is what was there before all.
+#[test]
+fn what_is_loaded_meanwhile_is_on_trial_too() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let daemon = place.start();
+    place.configure(&web(&[(&backend, 5)]));
+    assert_eq!(place.ask("reload --confirm 1h").code, Some(0));
+    place.configure(&web(&[(&backend, 6)]));
+    daemon.signal(Signal::SIGHUP);
+    wait_for_weights(&place, &[6]);
+    assert!(is_on_trial(&place));
+    place.configure("nonsense");
+    assert_eq!(place.ask("reload --confirm 1s").code, Some(78), "a file that is refused tries nothing");
+    assert_eq!(weights(&place), [6]);
+    place.configure(&web(&[(&backend, 7)]));
+    let said = place.ask("reload");
+    assert_eq!(said.code, Some(0));
+    assert!(said.stdout.contains("comes within 59m"), "the clock runs on: {}", said.stdout);
+    assert_eq!(place.ask("reload --confirm 1s").code, Some(0), "and is set anew");
+    wait_for_weights(&place, &[3]);
+}
+
+/// A stop says so; the start after it takes the file, and nothing goes back.
+#[test]
+fn a_restart_takes_the_file_as_it_is() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let daemon = place.start();
+    place.configure(&web(&[(&backend, 5)]));
+    assert_eq!(place.ask("reload --confirm 1h").code, Some(0));
+    daemon.signal(Signal::SIGTERM);
+    place.logged("stopping while a reload waits to be confirmed: the next start takes lvsd.toml as it is");
+    assert_eq!(daemon.wait().code(), Some(0));
+    let _daemon = place.start();
+    assert_eq!(weights(&place), [5]);
+    assert!(!is_on_trial(&place));
+}
+
+#[test]
+fn a_reload_that_takes_too_much_away_is_refused_unless_forced() {
+    let backends: Vec<Backend> = (0..4).map(|_| Backend::new()).collect();
+    let servers = |count: usize| web(&backends.iter().take(count).map(|b| (b, 1)).collect::<Vec<_>>());
+    let limited = |count| format!("max_removed = \"25%\"\n{}", servers(count));
+    let place = Place::new(&limited(4));
+    let daemon = place.start();
+    place.configure(&limited(3));
+    assert_eq!(place.ask("reload").code, Some(0), "a quarter may go");
+    place.configure(&servers(1));
+    let numbers = "it takes away 2 of 3 real servers and 0 of 1 service, more than max_removed = 25% allows; \
+                   if that is meant: lvsd reload --force";
+    let planned = place.ask("plan");
+    assert_eq!(planned.code, Some(0));
+    assert!(
+        planned.stdout.starts_with(&format!("warning: a reload would be refused: {numbers}\n")),
+        "{}",
+        planned.stdout
+    );
+    let said = place.ask("reload");
+    assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""));
+    assert_eq!(said.stderr, format!("reload refused: {numbers}\n"));
+    assert_eq!(weights(&place).len(), 3, "nothing has changed");
+    let line = place.logged("reload refused: it takes away");
+    assert_eq!(line["level"], "ERROR", "{line}");
+    let refusals = || place.log().matches("reload refused: it takes away").count();
+    daemon.signal(Signal::SIGHUP);
+    within("the refusal of the signal", || (refusals() == 2).then_some(()));
+    assert_eq!(weights(&place).len(), 3);
+    let said = place.ask("reload --force");
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    assert_eq!(weights(&place).len(), 1);
+    place.configure("");
+    assert_eq!(place.ask("reload").code, Some(0), "the file before has no limit");
+}
+
+#[test]
+fn a_count_limits_services_as_well() {
+    let backend = Backend::new();
+    let service = |n: usize| format!("[[virtual_server]]\naddress = \"192.0.2.{n}:80\"\ncheck = []\n");
+    let with = |count| {
+        let services: String = (1..=count).map(service).collect();
+        format!(
+            "max_removed = 2\n{services}[[virtual_server.real_server]]\naddress = \"{}\"\n",
+            backend.address
+        )
+    };
+    let place = Place::new(&with(5));
+    let _daemon = place.start();
+    place.configure(&with(2));
+    let said = place.ask("reload");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.stderr.contains("1 of 1 real server and 3 of 5 services, more than max_removed = 2"),
+        "{}",
+        said.stderr
+    );
+    place.configure(&with(3));
+    assert_eq!(place.ask("reload").code, Some(0));
+}
+
+#[test]
+fn going_back_is_never_refused() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&format!("max_removed = 0\n{}", web(&[(&first, 3)])));
+    let _daemon = place.start();
+    place.configure(&format!("max_removed = 0\n{}", web(&[(&first, 3), (&second, 1)])));
+    assert_eq!(place.ask("reload --confirm 1s").code, Some(0));
+    wait_for_weights(&place, &[3]);
+}
+
+#[test]
+fn a_plan_says_what_its_removals_cost() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    place.configure(&web(&[(&first, 5)]));
+    let said = place.ask("plan");
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    let removal = format!(
+        "remove real server {} in web: not in the file any more (no connection lost)",
+        second.address
+    );
+    let edit = format!("edit real server {} in web: weight 3 → 5", first.address);
+    assert_eq!(lines, [removal.as_str(), &edit, "2 actions, 1 real server carried over, no connection lost"]);
+}
+
+#[test]
+fn the_socket_has_the_group_and_mode_of_the_file() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let group = nix::unistd::getgid().as_raw();
+    let place = Place::new(&format!("control_group = \"{group}\"\ncontrol_mode = \"0600\"\n"));
+    let _daemon = place.start();
+    let made = std::fs::metadata(place.path("control.sock")).expect("a socket");
+    assert_eq!((made.permissions().mode() & 0o777, made.gid()), (0o600, group));
+    place.configure("control_mode = \"0660\"\n");
+    let said = place.ask("reload");
+    assert!(said.stdout.contains("daemon.control_mode takes effect at the next restart"), "{}", said.stdout);
+}
