@@ -12,6 +12,7 @@ use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::Request;
 use lvsd::control::{self, ExitCode, counted};
 use lvsd::doctor::{self, Facts, Level};
+use lvsd::notify::Audience;
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
 
@@ -40,8 +41,7 @@ fn main() -> ProcessExit {
 fn dispatch(cli: &Cli) -> ExitCode {
     let config = config_file(cli);
     match &cli.command {
-        Command::Run { dry_run: false } => runtime::run(config, Target::Kernel),
-        Command::Run { dry_run: true } => runtime::run(config, Target::Memory),
+        Command::Run { dry_run, notify } => runtime::run(config, target(*dry_run, *notify)),
         Command::Check { file, strict } => check(file.as_deref().unwrap_or(config), *strict),
         Command::Doctor { json } => doctor(config, *json),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
@@ -65,6 +65,15 @@ fn dispatch(cli: &Cli) -> ExitCode {
         | Command::Enable(_)
         | Command::Weight(_)
         | Command::Why { .. } => ask(cli),
+    }
+}
+
+/// A dry run is a trial beside whatever does the real work, which tells everybody already.
+const fn target(dry_run: bool, notify: bool) -> Target {
+    match (dry_run, notify) {
+        (false, _) => Target::Kernel,
+        (true, false) => Target::Memory(Audience::Nobody),
+        (true, true) => Target::Memory(Audience::Configured),
     }
 }
 

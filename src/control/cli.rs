@@ -50,9 +50,12 @@ pub struct Cli {
 pub enum Command {
     /// Run the daemon
     Run {
-        /// Real checks, but a table in memory instead of the kernel's; needs no privileges
+        /// Real checks, but a table in memory instead of the kernel's; needs no privileges, and tells nobody
         #[arg(long)]
         dry_run: bool,
+        /// Run scripts and send mail and webhooks in a dry run too
+        #[arg(long, requires = "dry_run")]
+        notify: bool,
     },
     /// Validate a configuration: exit 0, or 78 with every mistake
     Check {

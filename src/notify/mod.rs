@@ -25,5 +25,5 @@ pub use courier::Delivered;
 pub use dispatcher::{Counters, Dispatcher, Finished, Limits, Notification};
 pub use event::{Event, EventKind, Quorum};
 pub use lines::State;
-pub use outlets::Outlets;
+pub use outlets::{Audience, Outlets};
 pub use standing::Standing;

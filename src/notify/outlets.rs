@@ -20,9 +20,19 @@ use crate::engine::model::{Argv, Notify};
 /// For the reader of a FIFO that is configured no longer.
 const RETIREMENT: Duration = Duration::from_secs(1);
 
+/// Who hears of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// As the configuration says.
+    Configured,
+    /// Nobody: no script runs, no FIFO is opened, nothing is sent.
+    Nobody,
+}
+
 /// Dropping it ends all that is under way.
 #[derive(Debug)]
 pub struct Outlets {
+    audience: Audience,
     runtime: Handle,
     settings: Notify,
     scripts: Dispatcher,
@@ -34,22 +44,43 @@ pub struct Outlets {
     retired: JoinSet<()>,
 }
 
+impl Audience {
+    /// What is left of `settings`.
+    fn hears(self, settings: &Notify) -> Notify {
+        let settings = settings.clone();
+        match self {
+            Self::Configured => settings,
+            Self::Nobody => Notify {
+                fifo: None,
+                script: None,
+                start: None,
+                stop: None,
+                mail: None,
+                webhooks: Vec::new(),
+                ..settings
+            },
+        }
+    }
+}
+
 impl Outlets {
     /// All of them live on `runtime`, which needs time and I/O enabled. Scripts are run by `helper`,
     /// which is an lvsd.
-    pub fn new(runtime: Handle, helper: PathBuf, settings: &Notify) -> Self {
+    pub fn new(runtime: Handle, helper: PathBuf, settings: &Notify, audience: Audience) -> Self {
         let scripts = Dispatcher::new(runtime.clone(), helper, Limits::default());
         let asking = Arc::new(Bell::new());
         let retired = JoinSet::new();
-        let couriers = Couriers::new(runtime.clone(), settings);
-        let settings = settings.clone();
-        let mut outlets = Self { runtime, settings, scripts, couriers, fifo: None, asking, retired };
+        let settings = audience.hears(settings);
+        let couriers = Couriers::new(runtime.clone(), &settings);
+        let mut outlets =
+            Self { audience, runtime, settings, scripts, couriers, fifo: None, asking, retired };
         outlets.open_fifo();
         outlets
     }
 
     /// What was told before goes its way as it was.
     pub fn configure(&mut self, settings: &Notify) {
+        let settings = &self.audience.hears(settings);
         let before = std::mem::replace(&mut self.settings, settings.clone());
         self.couriers.configure(settings);
         while self.retired.try_join_next().is_some() {}
@@ -75,7 +106,7 @@ impl Outlets {
             EventKind::RealServerUp
             | EventKind::RealServerDown
             | EventKind::QuorumGained
-            | EventKind::QuorumLost => script,
+            | EventKind::QuorumLost => script.filter(|_| self.audience == Audience::Configured),
         };
         let event = Arc::new(event);
         if let Some(fifo) = &self.fifo {

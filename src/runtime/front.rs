@@ -14,7 +14,8 @@ use super::pictures::{self, LOOKS, Look};
 use super::readiness::Dependencies;
 use super::requests::Ask;
 use super::scraping::{SCRAPES, Scrape, Scraper};
-use super::start::{Target, chain};
+use super::start::chain;
+use super::target::Target;
 use crate::control::server::{self, Limits as ControlLimits, Refused};
 use crate::control::socket::{self, SocketFile};
 use crate::engine::model::Config;
@@ -128,7 +129,7 @@ fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, S
     match (target, result) {
         (_, Ok(value)) => Ok(Some(value)),
         (Target::Kernel, Err(problem)) => Err(problem),
-        (Target::Memory, Err(problem)) => {
+        (Target::Memory(_), Err(problem)) => {
             warn!("{problem}: done without in a dry run");
             Ok(None)
         }

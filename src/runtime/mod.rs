@@ -40,10 +40,12 @@ mod start;
 mod state_file;
 mod stop;
 mod supervisor;
+mod target;
 #[cfg(test)]
 mod testing;
 mod trial;
 mod vips;
 mod watcher;
 
-pub use start::{Target, run};
+pub use start::run;
+pub use target::Target;

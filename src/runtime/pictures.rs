@@ -10,8 +10,9 @@ use tokio::time::timeout;
 
 use super::kernel::View;
 use super::requests::{VIEW, fill_in, find_missing};
-use super::start::{Target, daemon_name};
+use super::start::daemon_name;
 use super::supervisor::Supervisor;
+use super::target::Target;
 use super::trial::Trial;
 use crate::control::status;
 use crate::engine::Time;
@@ -52,7 +53,7 @@ impl Supervisor {
         let mut snapshot = self.engine.snapshot(name);
         snapshot.kernel = self.progress.counters;
         snapshot.broken_checks = self.announcer.broken_checks;
-        snapshot.dry_run = self.target == Target::Memory;
+        snapshot.dry_run = matches!(self.target, Target::Memory(_));
         snapshot.recent = self.recent.of(name);
         snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
         let (wanted, refusals) = self.wanted();

@@ -9,8 +9,9 @@ use tokio::time::timeout;
 
 use super::kernel::{Answers, View};
 use super::readiness::Dependencies;
-use super::start::{Target, daemon_name};
+use super::start::daemon_name;
 use super::supervisor::Supervisor;
+use super::target::Target;
 use crate::control::server::Refused;
 use crate::notify::Delivered;
 use crate::telemetry::http::Closed;
@@ -109,7 +110,7 @@ impl Supervisor {
             name: daemon_name(&self.config),
             table: match self.target {
                 Target::Kernel => "kernel",
-                Target::Memory => "memory",
+                Target::Memory(_) => "memory",
             },
             figures: self.engine.figures(),
             totals: self.counters.totals(),

@@ -29,6 +29,7 @@ use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
 use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
+use super::target::Target;
 use super::vips::Vips;
 use super::watcher::Watcher;
 use crate::checks::Scripts;
@@ -51,14 +52,6 @@ const OUTCOMES: usize = 1024;
 const REPORTS: usize = 1024;
 /// Sets of files that have changed; their watcher waits with more.
 const FILES: usize = 4;
-
-/// Where the table is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    Kernel,
-    /// A table in memory that starts empty; needs no privileges.
-    Memory,
-}
 
 /// `lvsd run`: everything until the process has nothing more to do.
 pub fn run(path: &Path, target: Target) -> ExitCode {
@@ -117,7 +110,7 @@ async fn start(
     let Ready { config, warnings, kinds, digest, readings: _ } = ready;
     let dry = match target {
         Target::Kernel => "",
-        Target::Memory => ", a dry run: the kernel's table is neither read nor written",
+        Target::Memory(_) => ", a dry run: the kernel's table is neither read nor written",
     };
     info!("lvsd {} starts with {}{dry}", env!("CARGO_PKG_VERSION"), path.display());
     warnings.lines().iter().for_each(|line| warn!("{line}"));
@@ -128,7 +121,7 @@ async fn start(
             Err(problem) => return fail(&problem.to_string()),
         },
         // Touches nothing that a daemon manages, and must not keep one from it.
-        Target::Memory => None,
+        Target::Memory(_) => None,
     };
     let dependencies = Arc::new(Dependencies::new());
     let (clients, mut received) = Clients::new(Arc::clone(&log));
@@ -208,7 +201,7 @@ async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened
     loop {
         let mut opening = tokio::task::spawn_blocking(move || match target {
             Target::Kernel => open_netlink(),
-            Target::Memory => open_memory(),
+            Target::Memory(_) => open_memory(),
         });
         let opened = tokio::select! {
             opened = &mut opening => opened,
@@ -332,12 +325,12 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     let now = clock::now();
     let left_behind = match target {
         Target::Kernel => read_state(&daemon.state_file, now),
-        Target::Memory => State::default(),
+        Target::Memory(_) => State::default(),
     };
     let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
     let file = match target {
         Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
-        Target::Memory => None,
+        Target::Memory(_) => None,
     };
     let (reports, reported) = mpsc::channel(REPORTS);
     let beginning = Beginning {
@@ -352,9 +345,10 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     dependencies.install_vitals();
     let vips = match target {
         Target::Kernel => Vips::spawn().map_err(chain)?,
-        Target::Memory => Vips::none(),
+        Target::Memory(_) => Vips::none(),
     };
-    let outlets = Outlets::new(tokio::runtime::Handle::current(), helper::path(), &daemon.notify);
+    let handle = tokio::runtime::Handle::current();
+    let outlets = Outlets::new(handle, helper::path(), &daemon.notify, target.audience());
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
     let mut watcher = Watcher::new(changed_files);

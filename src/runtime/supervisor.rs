@@ -29,7 +29,7 @@ use super::reloading::{Reloading, Wish};
 use super::requests::{Ask, Writing};
 use super::scraping::Scrape;
 use super::signals::{Signal, Signals};
-use super::start::Target;
+use super::target::Target;
 use super::trial::Trial;
 use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};

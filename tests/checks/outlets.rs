@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use lvsd::config::{Sources, load};
 use lvsd::engine::model::{Config, Mail, Notify, RealServerId, Webhook};
-use lvsd::notify::{Event, EventKind, Outlets, Quorum};
+use lvsd::notify::{Audience, Event, EventKind, Outlets, Quorum};
 
 /// Long enough for any machine.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -29,6 +29,7 @@ pub(crate) fn told(mail: Option<Mail>, webhooks: Vec<Webhook>) -> Outlets {
         tokio::runtime::Handle::current(),
         env!("CARGO_BIN_EXE_lvsd").into(),
         &settings(mail, webhooks),
+        Audience::Configured,
     )
 }
 

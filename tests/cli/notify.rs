@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
+use std::net::TcpListener;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -189,6 +190,35 @@ fn start_stop_and_every_event_run_their_scripts() {
         "4 DAEMON lvs1 DOWN".to_owned(),
     ];
     assert_eq!(told, wanted);
+}
+
+/// It is tried beside the daemon that does the real work and tells of it.
+#[test]
+fn a_dry_run_tells_nobody_unless_asked() {
+    let mut backend = Backend::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (told, fifo) = (folder.path().join("told"), folder.path().join("fifo"));
+    let hook = TcpListener::bind("127.0.0.1:0").expect("a port");
+    hook.set_nonblocking(true).expect("a listener that does not wait");
+    let script = shell(&format!("echo $LVSD_EVENT >>{}", told.display()));
+    let notify = format!(
+        "fifo = {fifo:?}\nstart = {script}\nstop = {script}\nscript = {script}\n\
+         [[daemon.notify.webhook]]\nurl = \"http://{}/\"\n",
+        hook.local_addr().expect("an address")
+    );
+    let pool = web(&[(&backend, 1)]) + &format!("notify_down = {script}\n");
+    let place = Place::new(&config(&notify, &pool));
+    let daemon = place.start_with("run --dry-run -c lvsd.toml");
+    backend.die();
+    place.wait_for_servers("alive", &[json!(false)]);
+    // A reload is no way round it.
+    assert_eq!(place.ask("reload").code, Some(0));
+    assert!(!fifo.exists());
+    daemon.signal(Signal::SIGTERM);
+    // The end delivers what is under way.
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert_eq!(read(&told), Vec::<String>::new());
+    assert_eq!(hook.accept().map_err(|error| error.kind()).err(), Some(ErrorKind::WouldBlock));
 }
 
 /// Each script takes longer than the server stays as it is.

@@ -102,10 +102,14 @@ impl Place {
         panic!("{key} is {found:?}, not {wanted:?} within {SOON:?}");
     }
 
-    /// Starts a daemon and waits until it answers.
+    /// Starts a daemon that tells whom the configuration names, and waits until it answers.
     pub(crate) fn start(&self) -> Daemon<'_> {
+        self.start_with("run --dry-run --notify -c lvsd.toml")
+    }
+
+    pub(crate) fn start_with(&self, words: &str) -> Daemon<'_> {
         let log = File::create(self.path("log")).expect("a log");
-        let mut command = self.command("run --dry-run -c lvsd.toml");
+        let mut command = self.command(words);
         command.stdout(log.try_clone().expect("a copy")).stderr(log);
         let mut daemon = Daemon { place: self, child: command.spawn().expect("lvsd is there") };
         within("lvsd is ready", || {

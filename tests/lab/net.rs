@@ -40,7 +40,7 @@ impl Space {
 
     /// Makes name spaces, then runs a batch of `ip` commands outside of them, in which `{role}`
     /// stands for a name space. One program for all: each start of one is slow in a guest.
-    fn several<const N: usize>(roles: [&str; N], batch: &str) -> [Self; N] {
+    pub(crate) fn several<const N: usize>(roles: [&str; N], batch: &str) -> [Self; N] {
         require_ipvs();
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -135,7 +135,7 @@ fn reloads_orders_and_readiness_are_seen() {
 /// The list for readers is made of the same catalogue as the page.
 #[test]
 fn the_documentation_lists_every_metric() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/src/reference/metrics.md");
     let (begin, end) = ("<!-- begin: made by tests/metrics -->\n", "<!-- end -->");
     let text = std::fs::read_to_string(path).expect("the page");
     let (head, rest) = text.split_once(begin).expect("a mark where the list begins");

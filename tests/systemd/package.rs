@@ -32,7 +32,7 @@ fn words(value: &Value) -> Vec<String> {
 }
 
 /// Builds a package of this version, and returns its path.
-fn build(version: &str, folder: &Path) -> PathBuf {
+pub(crate) fn build(version: &str, folder: &Path) -> PathBuf {
     let (root, made, metadata) = (folder.join(version), folder.join("made"), metadata());
     let generate = format!("{TREE}/packaging/generate");
     output(Command::new("bash").arg(generate).args([Path::new(LVSD), &made]));
@@ -72,7 +72,7 @@ fn dpkg(words: &[&str]) -> Output {
 }
 
 /// As [`dpkg`], which must succeed; returns what the scripts said.
-fn must_dpkg(words: &[&str]) -> String {
+pub(crate) fn must_dpkg(words: &[&str]) -> String {
     let output = dpkg(words);
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -89,7 +89,7 @@ fn owner(path: &str) -> String {
 }
 
 /// Whatever other tests have installed by hand.
-fn clean() {
+pub(crate) fn clean() {
     drop(systemctl("stop lvsd"));
     for path in ["/usr/bin/lvsd", "/usr/lib/systemd/system/lvsd.service", "/etc/lvsd", "/var/lib/lvsd"] {
         drop(fs::remove_dir_all(path));
@@ -99,7 +99,7 @@ fn clean() {
 }
 
 /// The end of a test that failed, too.
-struct Purged;
+pub(crate) struct Purged;
 
 impl Drop for Purged {
     fn drop(&mut self) {

@@ -53,8 +53,8 @@ fn commands_become_requests() {
 #[test]
 fn commands_without_a_request() {
     let cases = [
-        ("run", Command::Run { dry_run: false }),
-        ("run -c x.toml --dry-run", Command::Run { dry_run: true }),
+        ("run", Command::Run { dry_run: false, notify: false }),
+        ("run -c x.toml --dry-run", Command::Run { dry_run: true, notify: false }),
         ("check", Command::Check { file: None, strict: false }),
         ("check x.toml --strict", Command::Check { file: Some("x.toml".into()), strict: true }),
         ("doctor --json", Command::Doctor { json: true }),

@@ -21,7 +21,8 @@ const SERVER: &str = "198.51.100.11:80";
 
 fn outlets(runtime: &Runtime) -> Outlets {
     let helper = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime/testdata/helper").into();
-    Outlets::new(runtime.handle().clone(), helper, &testing::config(vec![]).daemon.notify)
+    let settings = testing::config(vec![]).daemon.notify;
+    Outlets::new(runtime.handle().clone(), helper, &settings, notify::Audience::Configured)
 }
 
 /// Logs what an announcer makes of these events.

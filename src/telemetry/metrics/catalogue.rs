@@ -97,7 +97,7 @@ catalogue! {
     WRITE_LATENCY = Histogram "lvsd_netlink_write_seconds" [] "From a decision to the kernel's word that all of it is done";
     DRIFT = Counter "lvsd_drift_total" [] "Entries of ours in the kernel that were found other than they had been left";
 
-    NOTIFICATIONS = Counter "lvsd_notifications_total" ["channel", "result"] "Notifications by what became of them; dropped ones were never tried";
+    NOTIFICATIONS = Counter "lvsd_notifications_total" ["channel", "result"] "Notifications by what became of them; retried counts tries, dropped ones gave way to newer ones or to the end";
     STATE_WRITES = Counter "lvsd_state_file_writes_total" ["result"] "Writes of the state file: written or failed";
     CONTROL_REFUSED = Counter "lvsd_control_clients_refused_total" [] "Clients of the control socket that found all places taken";
     HTTP_CLOSED = Counter "lvsd_http_connections_closed_total" [] "HTTP connections that were closed because newer ones came, or because an answer was not taken";

@@ -77,9 +77,10 @@ fn apply(mut old: Snapshot, difference: Difference, new: &Snapshot) -> Snapshot 
 }
 
 type Step = fn(&mut Snapshot);
+type Case = (&'static str, Step, Option<(usize, usize)>);
 
 /// Each with how many pools and servers it takes to tell it; none where all is told.
-const STEPS: [(&str, Step, Option<(usize, usize)>); 9] = [
+const STEPS: [Case; 9] = [
     ("nothing", |_| {}, Some((0, 0))),
     ("a check ran", |s| s.virtual_servers[1].real_servers[0].checks.push(ran()), Some((1, 1))),
     ("a server died", |s| s.virtual_servers[0].real_servers[1].alive = false, Some((1, 1))),
