@@ -1,6 +1,6 @@
 //! The program: arguments, one command, exit code.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
@@ -27,8 +27,7 @@ fn main() -> ProcessExit {
     let cli = match Cli::parse_arguments(std::env::args_os()) {
         Ok(cli) => cli,
         Err(early) if early.code == ExitCode::Done => {
-            print(&early.text);
-            return early.code.into();
+            return print(&early.text, early.code).into();
         }
         Err(early) => {
             complain(&early.text);
@@ -93,8 +92,8 @@ fn check(path: &Path, strict: bool) -> ExitCode {
     let pools = &loaded.config.virtual_servers;
     let servers: usize = pools.iter().map(|p| p.real_servers.len()).sum();
     let pools = counted(pools.len(), "virtual server");
-    print(&format!("{}: {pools}, {}\n", path.display(), counted(servers, "real server")));
-    ExitCode::Done
+    let text = format!("{}: {pools}, {}\n", path.display(), counted(servers, "real server"));
+    print(&text, ExitCode::Done)
 }
 
 /// What of this host keeps a file from working.
@@ -108,16 +107,16 @@ fn doctor(path: &Path, json: bool) -> ExitCode {
     };
     let facts = Facts::read(Path::new("/"), &loaded.config, doctor::interface_addresses());
     let findings = doctor::examine(&loaded.config, &facts);
+    let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
+    let code = if has_faults { ExitCode::Failed } else { ExitCode::Done };
     match json.then(|| doctor::render::json(&findings)) {
-        None => print(&doctor::render::text(&findings)),
-        Some(Ok(text)) => print(&text),
+        None => print(&doctor::render::text(&findings), code),
+        Some(Ok(text)) => print(&text, code),
         Some(Err(problem)) => {
             complain(&format!("lvsd: cannot write what was found as JSON: {problem}\n"));
-            return ExitCode::Failed;
+            ExitCode::Failed
         }
     }
-    let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
-    if has_faults { ExitCode::Failed } else { ExitCode::Done }
 }
 
 fn manual(page: Page) -> ExitCode {
@@ -130,10 +129,7 @@ fn manual(page: Page) -> ExitCode {
 /// What is made from the program's own definitions.
 fn written<E: std::fmt::Display>(text: Result<String, E>) -> ExitCode {
     match text {
-        Ok(text) => {
-            print(&format!("{}\n", text.trim_end()));
-            ExitCode::Done
-        }
+        Ok(text) => print(&format!("{}\n", text.trim_end()), ExitCode::Done),
         Err(problem) => {
             complain(&format!("lvsd: {problem}\n"));
             ExitCode::Failed
@@ -156,8 +152,8 @@ fn import(wanted: &Import) -> ExitCode {
         }
     };
     complain(&imported.notes.iter().map(|note| format!("{note}\n")).collect::<String>());
-    print(&imported.toml);
-    if wanted.strict && imported.leaves_out() { ExitCode::Failed } else { ExitCode::Done }
+    let code = if wanted.strict && imported.leaves_out() { ExitCode::Failed } else { ExitCode::Done };
+    print(&imported.toml, code)
 }
 
 /// The client reads the files: it may be another user than the daemon, with another directory.
@@ -192,10 +188,7 @@ fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
         return code;
     }
     match client::until_idle(&socket(cli), &on.place(), deadline, &mut std::io::stdout()) {
-        Ok(Ok(idle)) => {
-            print(&format!("{idle}\n"));
-            ExitCode::Done
-        }
+        Ok(Ok(idle)) => print(&format!("{idle}\n"), ExitCode::Done),
         Ok(Err(busy)) => {
             complain(&format!("{busy}\n"));
             ExitCode::Failed
@@ -224,9 +217,9 @@ fn call(cli: &Cli, request: &Request) -> ExitCode {
     };
     let reader = client::terminal(&std::io::stdout()).map_or(cli::Reader::Program, cli::Reader::Terminal);
     let printed = cli::present(&cli.command, &reply, reader);
-    print(&printed.stdout);
+    let code = print(&printed.stdout, reply.code);
     complain(&printed.stderr);
-    reply.code
+    code
 }
 
 /// `--socket`, else what the configuration says: the file of `-c`, or the one that the daemon reads
@@ -246,12 +239,20 @@ fn diagnose(diagnostics: &Diagnostics) {
     }
 }
 
-/// Neither here nor in [`print`] does it change the exit code that nobody reads, or that the disk is full.
+/// It does not change the exit code that nobody reads this.
 fn complain(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// To a reader that may have gone away, as `lvsd status | head` does.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Then `code`. A reader may go away, as in `lvsd status | head`; but what a full disk did not take must
+/// not pass for a success: `lvsd import FILE >lvsd.toml` would leave half of a configuration.
+fn print(text: &str, code: ExitCode) -> ExitCode {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(problem) if problem.kind() != ErrorKind::BrokenPipe => {
+            complain(&format!("lvsd: cannot write to standard output: {problem}\n"));
+            if code == ExitCode::Done { ExitCode::Failed } else { code }
+        }
+        Ok(()) | Err(_) => code,
+    }
 }

@@ -303,7 +303,12 @@ fn service_id(text: &str) -> Result<ServiceId, String> {
 fn virtual_address(text: &str) -> Result<VirtualAddress, String> {
     let bad = || format!("{text:?} names no virtual address");
     let (address, interface) = text.split_once(" on ").ok_or_else(bad)?;
-    Ok(VirtualAddress { interface: interface.into(), address: address.parse().map_err(|_| bad())? })
+    let address: IpAddr = address.parse().map_err(|_| bad())?;
+    // No configuration announces one; it would be taken away from `lo`.
+    if address.is_loopback() {
+        return Err(bad());
+    }
+    Ok(VirtualAddress { interface: interface.into(), address })
 }
 
 /// Reads what `Display` of [`RealServerId`] wrote.

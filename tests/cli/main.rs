@@ -8,6 +8,8 @@ mod dry_run;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod import;
 #[cfg(test)]
 mod notify;

@@ -7,6 +7,7 @@ mod drain;
 mod drift;
 mod failover;
 mod gate;
+mod hostile;
 mod metrics;
 mod notify;
 pub(crate) mod process;

@@ -49,6 +49,15 @@ pub(super) fn lower(
     let mut told = false;
     for service in services {
         let ServiceId::Address { address, .. } = service else { continue };
+        if address.is_loopback() {
+            if !told {
+                told = true;
+                let message =
+                    format!("{address} is this host's own, and would be taken away from it without quorum");
+                cx.push(Finding::error(announce.place, message).remedy("write announce = false"));
+            }
+            continue;
+        }
         match all.announced.get(address) {
             None => {
                 all.announced.insert(*address, (Arc::clone(&interface), announce.place));

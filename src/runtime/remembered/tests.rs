@@ -119,6 +119,15 @@ fn version_1_is_this_text() {
     assert_eq!(parse(GOLDEN, BOOT, NOW), Ok(example()));
 }
 
+/// Whoever has a hand in the file must not have one in what this host is to itself.
+#[test]
+fn a_loopback_address_was_never_announced() {
+    for address in ["127.0.0.1 on lo", "::1 on lo", "::1 on lvs0"] {
+        let text = GOLDEN.replace("192.0.2.10 on lvs0", address);
+        assert_eq!(parse(&text, BOOT, NOW), Err(format!("{address:?} names no virtual address")));
+    }
+}
+
 #[test]
 fn an_empty_state_is_a_short_text() {
     let state = State { memory: Memory { saved_at: Some(SAVED), ..Memory::default() }, ..State::default() };
@@ -313,7 +322,10 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn virtual_addresses()(interface in "[!-~]{1,15}", address in any::<IpAddr>()) -> VirtualAddress {
+    fn virtual_addresses()(
+        interface in "[!-~]{1,15}",
+        address in any::<IpAddr>().prop_filter("announced", |a| !a.is_loopback()),
+    ) -> VirtualAddress {
         VirtualAddress { interface: interface.as_str().into(), address }
     }
 }

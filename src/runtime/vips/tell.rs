@@ -120,6 +120,13 @@ pub(super) fn reason(action: &Action, holders: Option<&Holders>, phase: Phase) -
     match (action, holders) {
         _ if phase == Phase::Stopping => "lvsd stops".to_owned(),
         (_, None) => "the configuration does not announce it any more".to_owned(),
+        // What was done is told a moment later, and may be over by then.
+        (Action::Announce(_), Some(holders)) if !holders.is_held() => {
+            "there was quorum, which is lost again".to_owned()
+        }
+        (Action::Withdraw(_), Some(holders)) if holders.is_held() => {
+            "there was no quorum, and is again".to_owned()
+        }
         (Action::Announce(_), Some(holders)) => {
             let names = names(&holders.with_quorum);
             let verb = if names.len() == 1 { "has" } else { "have" };

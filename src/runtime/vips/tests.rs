@@ -47,6 +47,10 @@ fn each_change_has_its_reason() {
         (&go, Some(holders(&[], &["web", "dns"], &[])), running, "no quorum in dns, web"),
         (&go, Some(holders(&[], &[], &["web"])), running, "web is not active"),
         (&go, Some(holders(&[], &["a"], &["b", "c"])), running, "no quorum in a, and b, c are not active"),
+        (&come, Some(holders(&[], &["web"], &[])), running, "there was quorum, which is lost again"),
+        (&come, Some(holders(&[], &[], &["web"])), running, "there was quorum, which is lost again"),
+        (&go, Some(holders(&["web"], &[], &[])), running, "there was no quorum, and is again"),
+        (&go, Some(holders(&["web"], &["dns"], &[])), running, "there was no quorum, and is again"),
         (&go, None, running, "the configuration does not announce it any more"),
         (&go, Some(holders(&["web"], &[], &[])), Phase::Stopping, "lvsd stops"),
     ];
