@@ -113,7 +113,7 @@ const KEYWORDS: &[(&str, Weight, &str)] = &[
     ("json_dump_file", Remark, "`lvsd status --json` tells the same"),
     ("json_version", Remark, "it is about VRRP"),
     ("umask", NotCarried, "use UMask= of the systemd unit"),
-    ("random_seed", Remark, "no check of lvsd is timed by chance"),
+    ("random_seed", Remark, "lvsd times no check at random"),
     ("enable_dbus", Remark, "it is about VRRP"),
     ("dbus_service_name", Remark, "it is about VRRP"),
     ("dbus_no_interface_name", Remark, "it is about VRRP"),
