@@ -131,8 +131,14 @@ impl Recorder {
         if self.touched_timeouts { self.original_timeouts } else { Timeouts::default() }
     }
 
+    /// Does a part of the table wait?
     pub(super) fn is_holding(&self) -> bool {
-        !self.held.is_empty() || !self.announced.is_subset(&self.addresses)
+        !self.held.is_empty()
+    }
+
+    /// Does anything wait, be it an address that is to come?
+    fn is_urgent(&self) -> bool {
+        self.is_holding() || !self.announced.is_subset(&self.addresses)
     }
 
     pub(super) fn note_change(&mut self) {
@@ -169,7 +175,7 @@ impl Recorder {
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.file.as_ref()?;
         let patience = self.held_since.map(|since| since + PATIENCE);
-        let rest = self.last.filter(|_| self.saving.is_none() && (self.changed || self.is_holding()));
+        let rest = self.last.filter(|_| self.saving.is_none() && (self.changed || self.is_urgent()));
         [patience, rest.map(|last| last + PAUSE)].into_iter().flatten().min()
     }
 
@@ -204,13 +210,13 @@ impl Recorder {
             return (std::mem::take(&mut self.held), None);
         }
         let (mut free, mut news) = (Held::default(), None);
-        if self.is_holding() && now.since(*self.held_since.get_or_insert(now)) >= PATIENCE {
+        if self.is_urgent() && now.since(*self.held_since.get_or_insert(now)) >= PATIENCE {
             news = (!std::mem::replace(&mut self.failing, true)).then_some(News::Stuck);
             self.changed = true;
             free = self.release_all();
         }
         let rested = self.last.is_none_or(|last| now.since(last) >= PAUSE);
-        if self.saving.is_some() || !(self.is_holding() || self.changed && rested) {
+        if self.saving.is_some() || !(self.is_urgent() || self.changed && rested) {
             return (free, news);
         }
         let state = self.state(engine, now);

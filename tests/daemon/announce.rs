@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::process::Director;
 use crate::lab::backend::Backend;
 use crate::lab::bird::{self, Bird};
-use crate::lab::capture::{Capture, changes};
+use crate::lab::capture::{Capture, changes, writes};
 use crate::lab::client::Conversation;
 use crate::lab::net::{Network, Space};
 use crate::lab::wait::{output, pause, until};
@@ -93,6 +93,31 @@ fn backends(network: &Network) -> [Backend; 3] {
 fn bird_understands_the_example() {
     let words = "-p -c config/examples/announce/bird.conf";
     drop(output(Command::new("bird").args(words.split_whitespace())));
+}
+
+/// The table needs no write, so that no answer of the kernel comes after the record.
+#[test]
+fn addresses_that_are_new_to_an_adopted_table_hold_up_nothing() {
+    let network = Network::new();
+    let space = &network.director;
+    dummy(space);
+    let _backends = backends(&network);
+    let without = SHARED.replace("announce = { interface = \"lvs0\" }\n", "");
+    let director = Director::new(space, &without);
+    let daemon = director.start();
+    until("all are alive", || {
+        let alive = |pool: &serde_json::Value| pool["real_servers"][0]["alive"] == true;
+        status(&director)["virtual_servers"].as_array().is_some_and(|pools| pools.iter().all(alive))
+    });
+    // For the verdicts to be on record.
+    pause(Duration::from_secs(2));
+    daemon.kill();
+    director.configure(SHARED);
+    let capture = Capture::start(space);
+    let daemon = director.start();
+    wait_for_addresses(space, &[WEB, WEB6, FOREIGN]);
+    assert_eq!(writes(&capture.stop(space)), Vec::<&str>::new());
+    assert!(daemon.stop().success());
 }
 
 #[test]

@@ -15,26 +15,26 @@ fn left_behind(addresses: &[&str]) -> State {
 fn an_address_is_on_record_before_it_counts_as_ours() {
     let mut rig = Rig::new(&[]);
     rig.recorder.note_addresses(set(&["192.0.2.10"]));
-    assert!(rig.recorder.is_holding());
+    assert!(rig.recorder.is_urgent());
     assert_eq!(rig.recorder.addresses(), &set(&[]));
     rig.quiet_turn();
     assert!(rig.is_saving(), "at once, since something waits");
     rig.recorder.note_addresses(set(&["192.0.2.10", "192.0.2.11"]));
     rig.answer();
     assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]), "not what came after the write began");
-    assert!(rig.recorder.is_holding());
+    assert!(rig.recorder.is_urgent());
     rig.quiet_turn();
     rig.answer();
     assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10", "192.0.2.11"]));
     assert_eq!(rig.on_disk().unwrap().announced, set(&["192.0.2.10", "192.0.2.11"]));
-    assert!(!rig.recorder.is_holding());
+    assert!(!rig.recorder.is_urgent());
 }
 
 #[test]
 fn an_address_of_an_earlier_run_stays_on_record_until_it_is_gone() {
     let mut rig = Rig::with(&[], &left_behind(&["192.0.2.10", "192.0.2.11"]));
     rig.recorder.note_addresses(set(&["192.0.2.10"]));
-    assert!(!rig.recorder.is_holding(), "it is on record already");
+    assert!(!rig.recorder.is_urgent(), "it is on record already");
     rig.recorder.note_change();
     rig.quiet_turn();
     rig.answer();
@@ -60,7 +60,7 @@ fn no_address_waits_for_ever_for_a_disk() {
     let (_, news) = rig.turn();
     assert!(matches!(news, Some(News::Stuck)), "{news:?}");
     assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]));
-    assert!(!rig.recorder.is_holding());
+    assert!(!rig.recorder.is_urgent());
     drop(gate);
     rig.answer();
     let mut rig = Rig::new(&[]);
