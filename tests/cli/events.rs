@@ -1,7 +1,7 @@
 //! `lvsd events`: a snapshot, then everything that happens, and an end that says why.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,7 +17,15 @@ struct Follower {
 
 impl Follower {
     fn start(place: &Place, words: &str) -> Self {
-        let mut command = place.command(&format!("{words} -c lvsd.toml"));
+        let lvsd = place.command(&format!("{words} -c lvsd.toml"));
+        // Whoever runs the tests in the background of a script ignores it, and children inherit that.
+        let mut command = Command::new("env");
+        command
+            .arg("--default-signal=INT")
+            .arg(lvsd.get_program())
+            .args(lvsd.get_args())
+            .stdin(Stdio::null());
+        command.current_dir(lvsd.get_current_dir().expect("its folder"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("lvsd is there");
         let out = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, out }
