@@ -331,7 +331,7 @@ impl<'a> Names<'a> {
     }
 }
 
-fn reason(cause: &Cause) -> String {
+pub(super) fn reason(cause: &Cause) -> String {
     match cause {
         Cause::Check { kind, detail, evidence: _ } => format!("{kind} check: {detail}"),
         Cause::Operator => "by the operator's order".to_owned(),

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::announce::order_name;
+use super::announce::{order_name, reason};
 use crate::engine::snapshot::Happened;
-use crate::engine::{Cause, Event, QuorumKind, Server, Time};
+use crate::engine::{Event, QuorumKind, Server, Time};
 
 /// Of all servers together.
 const KEPT: usize = 100;
@@ -45,10 +45,10 @@ fn told(event: &Event) -> Option<Told<'_>> {
     Some(match event {
         Event::RealServer { of, alive, news: _, cause } => {
             let kind = if *alive { "up" } else { "down" };
-            (kind, &of.virtual_server.name, Some(of), because(cause))
+            (kind, &of.virtual_server.name, Some(of), reason(cause))
         }
         Event::Weight { of, from, to, cause } => {
-            let text = format!("{from} → {to}, {}", because(cause));
+            let text = format!("{from} → {to}, {}", reason(cause));
             ("weight", &of.virtual_server.name, Some(of), text)
         }
         Event::Quorum { virtual_server, quorum } => {
@@ -82,21 +82,12 @@ fn told(event: &Event) -> Option<Told<'_>> {
     })
 }
 
-fn because(cause: &Cause) -> String {
-    match cause {
-        Cause::Check { kind, detail, evidence: _ } => format!("{kind} check: {detail}"),
-        Cause::Operator => "by the operator's order".to_owned(),
-        Cause::OrderEnded => "the time of the operator's order is over".to_owned(),
-        Cause::Reload => "by the reload".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::News;
+    use crate::engine::{Cause, News};
     use crate::runtime::testing::pool;
 
     #[test]
