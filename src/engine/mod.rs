@@ -27,6 +27,8 @@ pub mod reload;
 mod schedule;
 pub mod snapshot;
 pub mod table;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod time;
 mod virtual_server;
 

@@ -73,11 +73,6 @@ impl RealServer {
         u32::try_from(sum.clamp(0, MAX_WEIGHT)).unwrap_or(0)
     }
 
-    /// Is weight 0 what it would have even if all is well?
-    pub fn is_weightless_by_intent(&self) -> bool {
-        self.base_weight() == 0 || self.is_ordered(Order::Drain)
-    }
-
     fn enforced(&self) -> impl Iterator<Item = &Checker> {
         self.checkers.iter().filter(|c| c.config.mode == Mode::Enforce)
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::event::{Event, EventKind};
-use crate::engine::model::{Protocol, RealServerId, Scheduler, VirtualServer};
+use crate::engine::model::{Protocol, RealServerId, VirtualServer};
 use crate::engine::table::ServiceId;
+use crate::engine::testing::virtual_server;
 
 /// A virtual server with these services, by address and port.
 pub(super) fn pool(name: &str, services: &[&str]) -> Arc<VirtualServer> {
@@ -13,23 +14,7 @@ pub(super) fn pool(name: &str, services: &[&str]) -> Arc<VirtualServer> {
         let at: std::net::SocketAddr = text.parse().unwrap();
         ServiceId::Address { protocol: Protocol::Tcp, address: at.ip(), port: at.port() }
     };
-    Arc::new(VirtualServer {
-        name: name.to_owned(),
-        services: services.iter().map(service).collect(),
-        scheduler: Scheduler::new("wlc").unwrap(),
-        scheduler_flags: vec![],
-        one_packet: false,
-        persistence: None,
-        quorum: 1,
-        hysteresis: 0,
-        omega: false,
-        sorry_server: None,
-        quorum_up: None,
-        quorum_down: None,
-        active_when: None,
-        announce: None,
-        real_servers: vec![],
-    })
+    Arc::new(virtual_server(name, services.iter().map(service).collect()))
 }
 
 pub(super) fn server(text: &str) -> RealServerId {

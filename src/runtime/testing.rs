@@ -11,10 +11,10 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use super::kernel::Ticket;
 use crate::engine::model::{
-    Config, Daemon, Drift, Forwarding, Notify, OnStop, Protocol, RealServer, RealServerId, Scheduler,
-    Timeouts, VirtualServer,
+    Config, Forwarding, Protocol, RealServer, RealServerId, Scheduler, VirtualServer,
 };
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
+use crate::engine::testing;
 
 /// How long anything may take that should happen at once; no test measures speed with it.
 pub(super) const SOON: Duration = Duration::from_secs(20);
@@ -51,67 +51,18 @@ pub(super) fn table<const N: usize>(services: [(ServiceId, Arc<Service>); N]) ->
 
 /// A virtual server with one service and these real servers, all without checks.
 pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualServer> {
-    Arc::new(VirtualServer {
-        name: name.to_owned(),
-        services: vec![tcp(service)],
-        scheduler: Scheduler::new("wrr").unwrap(),
-        scheduler_flags: vec![],
-        one_packet: false,
-        persistence: None,
-        quorum: 1,
-        hysteresis: 0,
-        omega: false,
-        sorry_server: None,
-        quorum_up: None,
-        quorum_down: None,
-        announce: None,
-        active_when: None,
-        real_servers: servers.iter().map(|address| real_server(address)).collect(),
-    })
+    let real_servers = servers.iter().map(|address| real_server(address)).collect();
+    Arc::new(VirtualServer { real_servers, ..testing::virtual_server(name, vec![tcp(service)]) })
 }
 
 pub(super) fn real_server(address: &str) -> Arc<RealServer> {
     let address: SocketAddr = address.parse().unwrap();
-    Arc::new(RealServer {
-        id: RealServerId { address: address.ip(), port: Some(address.port()) },
-        weight: 1,
-        forwarding: Forwarding::Nat,
-        upper_threshold: None,
-        lower_threshold: None,
-        inhibit_on_failure: false,
-        alpha: false,
-        notify_up: None,
-        notify_down: None,
-        checks: vec![],
-    })
+    let id = RealServerId { address: address.ip(), port: Some(address.port()) };
+    Arc::new(testing::real_server(id))
 }
 
 pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {
-    let daemon = Daemon {
-        name: None,
-        control_socket: "control.sock".into(),
-        control: Default::default(),
-        max_removed: None,
-        state_file: "state.json".into(),
-        http: None,
-        on_stop: OnStop::Withdraw,
-        drift: Drift::Repair,
-        drift_interval: Duration::from_secs(10),
-        log: "info".to_owned(),
-        timeouts: Timeouts::default(),
-        sync: None,
-        notify: Notify {
-            fifo: None,
-            script: None,
-            script_user: None,
-            script_timeout: Duration::from_secs(30),
-            start: None,
-            stop: None,
-            mail: None,
-            webhooks: vec![],
-        },
-    };
-    Config { daemon, virtual_servers }
+    Config { daemon: testing::daemon(), virtual_servers }
 }
 
 /// As the writer hands them out.

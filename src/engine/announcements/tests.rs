@@ -2,11 +2,9 @@
 
 use super::*;
 use crate::engine::memory::Memory;
-use crate::engine::model::{
-    Announce, Config, Daemon, Drift, Forwarding, Notify, OnStop, Protocol, RealServer, RealServerId,
-    Scheduler, Timeouts,
-};
+use crate::engine::model::{Announce, Config, Protocol, RealServer, RealServerId};
 use crate::engine::table::Table;
+use crate::engine::testing;
 use crate::engine::{Engine, OrderChange, Readings, Selector, Time};
 
 const VIP: &str = "192.0.2.10";
@@ -31,63 +29,16 @@ fn pool(
     weight: u32,
 ) -> Arc<model::VirtualServer> {
     let id = RealServerId { address: "198.51.100.11".parse().unwrap(), port: Some(8000) };
-    let server = RealServer {
-        id,
-        weight,
-        forwarding: Forwarding::Nat,
-        upper_threshold: None,
-        lower_threshold: None,
-        inhibit_on_failure: false,
-        alpha: false,
-        notify_up: None,
-        notify_down: None,
-        checks: vec![],
-    };
+    let server = RealServer { weight, ..testing::real_server(id) };
     Arc::new(model::VirtualServer {
-        name: name.to_owned(),
-        services: services.to_vec(),
-        scheduler: Scheduler::new("wrr").unwrap(),
-        scheduler_flags: vec![],
-        one_packet: false,
-        persistence: None,
-        quorum: 1,
-        hysteresis: 0,
-        omega: false,
-        sorry_server: None,
-        quorum_up: None,
-        quorum_down: None,
-        active_when: None,
         announce: interface.map(|name| Announce { interface: name.into() }),
         real_servers: vec![Arc::new(server)],
+        ..testing::virtual_server(name, services.to_vec())
     })
 }
 
 fn engine(pools: Vec<Arc<model::VirtualServer>>) -> Engine {
-    let daemon = Daemon {
-        name: None,
-        control_socket: "control.sock".into(),
-        control: Default::default(),
-        max_removed: None,
-        state_file: "state.json".into(),
-        http: None,
-        on_stop: OnStop::Withdraw,
-        drift: Drift::Repair,
-        drift_interval: std::time::Duration::from_secs(10),
-        log: "info".to_owned(),
-        timeouts: Timeouts::default(),
-        sync: None,
-        notify: Notify {
-            fifo: None,
-            script: None,
-            script_user: None,
-            script_timeout: std::time::Duration::from_secs(30),
-            start: None,
-            stop: None,
-            mail: None,
-            webhooks: vec![],
-        },
-    };
-    let config = Config { daemon, virtual_servers: pools };
+    let config = Config { daemon: testing::daemon(), virtual_servers: pools };
     Engine::start(&config, &Memory::default(), &Table::default(), &Readings::new(), Time::ZERO)
 }
 

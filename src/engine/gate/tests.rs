@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use super::*;
-use crate::engine::model::{Protocol, Scheduler, VirtualServer};
+use crate::engine::model::{Protocol, VirtualServer};
+use crate::engine::testing::virtual_server;
 
 fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -15,23 +16,7 @@ fn tcp(address: &str) -> ServiceId {
 }
 
 fn pool(gate: Option<ActiveWhen>) -> VirtualServer {
-    VirtualServer {
-        name: "web".to_owned(),
-        services: vec![tcp("192.0.2.10")],
-        scheduler: Scheduler::new("rr").unwrap(),
-        scheduler_flags: vec![],
-        one_packet: false,
-        persistence: None,
-        announce: None,
-        active_when: gate,
-        quorum: 1,
-        hysteresis: 0,
-        omega: false,
-        sorry_server: None,
-        quorum_up: None,
-        quorum_down: None,
-        real_servers: vec![],
-    }
+    VirtualServer { active_when: gate, ..virtual_server("web", vec![tcp("192.0.2.10")]) }
 }
 
 fn address(whose: Whose, interface: Option<&str>) -> Option<ActiveWhen> {

@@ -22,6 +22,7 @@ use crate::engine::snapshot::{KernelCounters, Order, QuorumStatus};
 use crate::engine::table::{
     Counters, Destination, DestinationId, Service, ServiceAttributes, ServiceFlags, ServiceId, Table,
 };
+use crate::engine::testing;
 use crate::engine::time::Time;
 use crate::telemetry::http::{Closed, Limits, Routes, bind, serve};
 
@@ -55,44 +56,21 @@ fn check(kind: CheckKind, mode: Mode) -> Arc<Check> {
 }
 
 fn real_server(port: u16, checks: Vec<Arc<Check>>) -> Arc<RealServer> {
-    Arc::new(RealServer {
-        id: server_id(port),
-        weight: 3,
-        forwarding: Forwarding::Nat,
-        upper_threshold: None,
-        lower_threshold: None,
-        inhibit_on_failure: false,
-        alpha: false,
-        notify_up: None,
-        notify_down: None,
-        checks,
-    })
+    Arc::new(RealServer { weight: 3, checks, ..testing::real_server(server_id(port)) })
 }
 
 fn pool(name: &str) -> Arc<VirtualServer> {
     let tcp = || check(CheckKind::Tcp(Tcp::default()), Mode::Enforce);
     let ping = check(CheckKind::Ping(Ping::default()), Mode::Observe);
     Arc::new(VirtualServer {
-        name: name.to_owned(),
-        services: vec![service_id()],
-        scheduler: Scheduler::new("wrr").unwrap(),
-        scheduler_flags: vec![],
-        one_packet: false,
-        persistence: None,
-        quorum: 1,
-        hysteresis: 0,
-        omega: false,
         sorry_server: Some(SorryServer {
             address: ADDRESS.parse().unwrap(),
             port: Some(99),
             forwarding: Forwarding::Nat,
             inhibit: false,
         }),
-        quorum_up: None,
-        quorum_down: None,
-        active_when: None,
-        announce: None,
         real_servers: vec![real_server(80, vec![tcp(), ping, tcp()]), real_server(81, vec![])],
+        ..testing::virtual_server(name, vec![service_id()])
     })
 }
 
