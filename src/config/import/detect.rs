@@ -1,6 +1,7 @@
 //! Which format a text is in.
 
 use super::ImportError;
+use super::keepalived::INCLUDES;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -28,9 +29,6 @@ const KEEPALIVED: [&str; 16] = [
     "SSL",
 ];
 
-const KEEPALIVED_INCLUDES: [&str; 6] =
-    ["include", "includer", "includem", "includew", "includeb", "includea"];
-
 /// Keys of ldirectord.cf that stand before a `=`.
 const LDIRECTORD: [&str; 12] = [
     "virtual",
@@ -57,7 +55,7 @@ pub(super) fn format(text: &str) -> Option<Format> {
         if rest.starts_with('=') {
             ldirectord += usize::from(LDIRECTORD.contains(&word));
         } else {
-            let include = KEEPALIVED_INCLUDES.contains(&word) && !rest.is_empty();
+            let include = INCLUDES.contains(&word) && !rest.is_empty();
             keepalived += usize::from(KEEPALIVED.contains(&word) || include);
         }
     }

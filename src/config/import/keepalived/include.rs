@@ -7,6 +7,10 @@ use crate::config::import::Reader;
 
 /// Files of one pattern.
 const MAX_FILES: usize = 4_096;
+/// The keyword in all its strictnesses.
+pub(in crate::config::import) const WORDS: [&str; 6] =
+    ["include", "includer", "includem", "includew", "includeb", "includea"];
+
 /// Patterns that braces make of one.
 const MAX_PATTERNS: usize = 256;
 
@@ -19,8 +23,7 @@ pub(super) struct Include<'t> {
 /// The letters say which things keepalived complains about; missing files are always told here.
 pub(super) fn parse(text: &str) -> Option<Include<'_>> {
     let (word, pattern) = text.split_once(|c: char| c.is_ascii_whitespace())?;
-    let known = ["include", "includer", "includem", "includew", "includeb", "includea"].contains(&word);
-    known.then(|| Include { word, pattern: pattern.trim() })
+    WORDS.contains(&word).then(|| Include { word, pattern: pattern.trim() })
 }
 
 #[derive(Debug, Default)]

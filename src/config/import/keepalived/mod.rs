@@ -36,6 +36,7 @@ use std::path::Path;
 use self::emit::Emitting;
 use self::globals::Globals;
 use self::group::Groups;
+pub(super) use self::include::WORDS as INCLUDES;
 use self::model::{CheckerKind, VirtualServer};
 use self::reading::Reading;
 use self::services::Taken;

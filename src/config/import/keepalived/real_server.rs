@@ -2,10 +2,10 @@
 
 use super::checker;
 use super::model::{RealServer, Timing, VirtualServer};
-use super::reading::{LONG, Reading, SHORT, unusable_server};
+use super::reading::{Reading, unusable_server};
 use super::tracking::Files;
 use super::tree::{self, Statement};
-use super::virtual_server::{alert, keep, method, no_snmp, script_of};
+use super::virtual_server::{alert, keep, method, no_snmp, pace, script_of};
 use super::words::Garbage;
 
 const WEIGHT_MAXIMUM: u32 = 2_147_483_647;
@@ -68,15 +68,9 @@ pub(super) fn read(
 }
 
 fn timing(reading: &mut Reading<'_>, server: &mut RealServer, line: &Statement) -> bool {
-    let timing = &mut server.timing;
     match line.keyword() {
-        "connect_timeout" => keep(&mut timing.connect_timeout, reading.period(line, SHORT)),
-        "delay_loop" => keep(&mut timing.delay_loop, reading.period(line, LONG)),
-        "delay_before_retry" => keep(&mut timing.delay_before_retry, reading.pause(line)),
-        "retry" => keep(&mut timing.retry, reading.count(line, 1, u32::MAX, Garbage::Refused)),
-        "warmup" => keep(&mut timing.warmup, reading.pause(line)),
-        "alpha" => keep(&mut timing.alpha, reading.switch(line)),
-        _ => return false,
+        "alpha" => keep(&mut server.timing.alpha, reading.switch(line)),
+        _ => return pace(reading, &mut server.timing, line),
     }
     true
 }

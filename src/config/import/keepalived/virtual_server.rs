@@ -113,22 +113,29 @@ fn head(reading: &mut Reading<'_>, statement: &Statement) -> Option<Head> {
     }
 }
 
-fn timing(reading: &mut Reading<'_>, vs: &mut VirtualServer, line: &Statement) -> bool {
-    let timing = &mut vs.timing;
+/// What virtual and real servers read alike.
+pub(super) fn pace(reading: &mut Reading<'_>, timing: &mut Timing, line: &Statement) -> bool {
     match line.keyword() {
         "connect_timeout" => keep(&mut timing.connect_timeout, reading.period(line, SHORT)),
         "delay_loop" => keep(&mut timing.delay_loop, reading.period(line, LONG)),
         "delay_before_retry" => keep(&mut timing.delay_before_retry, reading.pause(line)),
         "retry" => keep(&mut timing.retry, reading.count(line, 1, u32::MAX, Garbage::Refused)),
         "warmup" => keep(&mut timing.warmup, reading.pause(line)),
-        "alpha" => timing.alpha = Some(reading.flag(line)),
+        _ => return false,
+    }
+    true
+}
+
+fn timing(reading: &mut Reading<'_>, vs: &mut VirtualServer, line: &Statement) -> bool {
+    match line.keyword() {
+        "alpha" => vs.timing.alpha = Some(reading.flag(line)),
         "omega" => vs.omega = reading.flag(line),
         "inhibit_on_failure" => vs.inhibit = reading.flag(line),
         "ha_suspend" => {
             reading.flag(line);
             vs.ha_suspend = Some(line.at);
         }
-        _ => return false,
+        _ => return pace(reading, &mut vs.timing, line),
     }
     true
 }
