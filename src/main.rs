@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExit;
 use std::time::Duration;
 
+use lvsd::addresses;
 use lvsd::config::import::{self, Disk, Format};
 use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On, Page};
 use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::Request;
 use lvsd::control::{self, ExitCode, counted};
-use lvsd::doctor::{self, Facts, Level};
+use lvsd::doctor::{self, Facts, InterfaceAddress, Level};
 use lvsd::notify::Audience;
 use lvsd::process::helper;
 use lvsd::runtime::{self, Target};
@@ -96,6 +97,12 @@ fn check(path: &Path, strict: bool) -> ExitCode {
     print(&text, ExitCode::Done)
 }
 
+/// None where the kernel does not say.
+fn interface_addresses() -> Vec<InterfaceAddress> {
+    let found = addresses::Reader::default().read().unwrap_or_default().addresses.into_iter();
+    found.map(|a| InterfaceAddress { interface: a.interface, address: a.address, prefix: a.prefix }).collect()
+}
+
 /// What of this host keeps a file from working.
 fn doctor(path: &Path, json: bool) -> ExitCode {
     let loaded = match Sources::read(path).and_then(|sources| config::load(&sources)) {
@@ -105,7 +112,7 @@ fn doctor(path: &Path, json: bool) -> ExitCode {
             return ExitCode::Configuration;
         }
     };
-    let facts = Facts::read(Path::new("/"), &loaded.config, doctor::interface_addresses());
+    let facts = Facts::read(Path::new("/"), &loaded.config, interface_addresses());
     let findings = doctor::examine(&loaded.config, &facts);
     let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
     let code = if has_faults { ExitCode::Failed } else { ExitCode::Done };

@@ -14,7 +14,6 @@ mod unit;
 pub use facts::{
     Facts, Holder, InterfaceAddress, IpvsTable, ModuleState, Modules, Other, Privileges, Route, RouteKind,
 };
-pub use reading::interface_addresses;
 pub use rules::examine;
 
 /// How much it matters.

@@ -4,10 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-use nix::sys::socket::SockaddrStorage;
 
 use super::facts::{Facts, InterfaceAddress, Modules};
 use super::{parsing, processes};
@@ -47,7 +44,7 @@ const IPV6_SETTINGS: [&str; 1] = ["accept_ra"];
 
 impl Facts {
     /// `root` is `/` but in tests. `addresses` come beside it, since no file has them with their
-    /// devices: see [`interface_addresses`].
+    /// devices; rtnetlink does.
     pub fn read(root: &Path, config: &Config, addresses: Vec<InterfaceAddress>) -> Self {
         let host = Host { root };
         // Not /sys/class/net, which shows the network name space that it was mounted in.
@@ -74,26 +71,6 @@ impl Facts {
             ipvsadm_restores: restores(&host.text("etc/default/ipvsadm")),
         }
     }
-}
-
-/// Addresses with their devices, from the kernel by netlink; none where it does not say.
-pub fn interface_addresses() -> Vec<InterfaceAddress> {
-    let ip = |address: Option<&SockaddrStorage>| -> Option<IpAddr> {
-        let address = address?;
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
-    };
-    let ones = |mask: IpAddr| match mask {
-        IpAddr::V4(mask) => mask.to_bits().count_ones(),
-        IpAddr::V6(mask) => mask.to_bits().count_ones(),
-    };
-    let Ok(all) = nix::ifaddrs::getifaddrs() else { return Vec::new() };
-    let one = |entry: nix::ifaddrs::InterfaceAddress| {
-        let address = ip(entry.address.as_ref())?;
-        let prefix = u8::try_from(ones(ip(entry.netmask.as_ref())?)).ok()?;
-        Some(InterfaceAddress { interface: entry.interface_name, address, prefix })
-    };
-    all.filter_map(one).collect()
 }
 
 /// Reads below a directory.
