@@ -13,7 +13,7 @@ use crate::lab::net::{Network, Space};
 use crate::lab::wait::{output, pause, until};
 
 /// One address that a web and a name service share, and an IPv6 one.
-const SHARED: &str = r#"
+pub(super) const SHARED: &str = r#"
 [defaults]
 delay_loop = "300ms"
 delay_before_retry = "100ms"
@@ -43,18 +43,18 @@ address = "[2001:db8:2::11]:80"
 "#;
 
 /// As `ip` shows it: the lvsd's, then one that is somebody else's.
-const WEB: &str = "203.0.113.10/32";
-const WEB6: &str = "2001:db8:ff::10/128";
-const FOREIGN: &str = "203.0.113.99/32";
+pub(super) const WEB: &str = "203.0.113.10/32";
+pub(super) const WEB6: &str = "2001:db8:ff::10/128";
+pub(super) const FOREIGN: &str = "203.0.113.99/32";
 
 fn dummy(space: &Space) {
     space.ip(&format!("link add lvs0 type dummy\nlink set lvs0 up\naddr add {FOREIGN} dev lvs0\n"));
 }
 
-/// The addresses of lvs0 but for the link's own, sorted; empty without an lvs0.
-fn addresses(space: &Space) -> Vec<String> {
+/// The addresses of an interface but for the link's own, sorted; empty without it.
+pub(super) fn addresses_of(space: &Space, interface: &str) -> Vec<String> {
     let text = space.output("ip", "-o addr show");
-    let on = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("lvs0"));
+    let on = text.lines().filter(|line| line.split_whitespace().nth(1) == Some(interface));
     let mut found: Vec<String> = on
         .filter(|line| !line.contains("fe80:"))
         .filter_map(|line| line.split_whitespace().nth(3).map(str::to_owned))
@@ -63,11 +63,27 @@ fn addresses(space: &Space) -> Vec<String> {
     found
 }
 
-fn wait_for_addresses(space: &Space, wanted: &[&str]) {
+/// Shows what it sees on the way.
+pub(super) fn wait_for(space: &Space, interface: &str, wanted: &[&str]) {
     let mut wanted = wanted.to_vec();
     wanted.sort_unstable();
-    let what = format!("lvs0 has {wanted:?}");
-    until(&what, || addresses(space) == wanted);
+    let mut seen = Vec::new();
+    until(&format!("{interface} has {wanted:?}"), || {
+        let found = addresses_of(space, interface);
+        if found != seen {
+            eprintln!("{interface}: {found:?}");
+            seen.clone_from(&found);
+        }
+        found == wanted
+    });
+}
+
+fn addresses(space: &Space) -> Vec<String> {
+    addresses_of(space, "lvs0")
+}
+
+fn wait_for_addresses(space: &Space, wanted: &[&str]) {
+    wait_for(space, "lvs0", wanted);
 }
 
 /// The upstream router's kernel's routes to the virtual addresses.
@@ -84,7 +100,7 @@ fn status(director: &Director) -> serde_json::Value {
     serde_json::from_slice(&director.lvsd("status --json").stdout).expect("JSON")
 }
 
-fn backends(network: &Network) -> [Backend; 3] {
+pub(super) fn backends(network: &Network) -> [Backend; 3] {
     ["198.51.100.11:80", "198.51.100.12:53", "[2001:db8:2::11]:80"]
         .map(|at| Backend::start(&network.servers, at))
 }

@@ -5,44 +5,11 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
+use super::announce::{FOREIGN, SHARED, WEB, WEB6, addresses_of, backends, wait_for};
 use super::process::{Daemon, Director};
 use crate::lab::backend::Backend;
 use crate::lab::net::{Network, Space};
 use crate::lab::wait::{pause, until};
-
-/// Two addresses, the first with two services.
-const SHARED: &str = r#"
-drift_interval = "1s"
-[defaults]
-delay_loop = "300ms"
-delay_before_retry = "100ms"
-timeout = "2s"
-announce = { interface = "lvs0" }
-check = { tcp = {} }
-
-[[virtual_server]]
-name = "web"
-address = "203.0.113.10:80"
-[[virtual_server.real_server]]
-address = "198.51.100.11:80"
-
-[[virtual_server]]
-name = "dns"
-address = "203.0.113.10:53"
-protocol = "udp"
-[[virtual_server.real_server]]
-address = "198.51.100.12:53"
-
-[[virtual_server]]
-name = "web6"
-address = "[2001:db8:ff::10]:80"
-[[virtual_server.real_server]]
-address = "[2001:db8:2::11]:80"
-"#;
-
-const FOREIGN: &str = "203.0.113.99/32";
-const WEB: &str = "203.0.113.10/32";
-const WEB6: &str = "2001:db8:ff::10/128";
 
 /// A shell's commands, of which some may have nothing to do.
 fn shell(space: &Space, script: &str) {
@@ -50,35 +17,9 @@ fn shell(space: &Space, script: &str) {
     space.run(run).expect("there is a shell");
 }
 
-/// The addresses of an interface but for the link's own, sorted.
-fn addresses(space: &Space, interface: &str) -> Vec<String> {
-    let text = space.output("ip", "-o addr show");
-    let on = text.lines().filter(|line| line.split_whitespace().nth(1) == Some(interface));
-    let mut found: Vec<String> = on
-        .filter(|line| !line.contains("fe80:"))
-        .filter_map(|line| line.split_whitespace().nth(3).map(str::to_owned))
-        .collect();
-    found.sort();
-    found
-}
-
-fn wait_for(space: &Space, interface: &str, wanted: &[&str]) {
-    let mut wanted = wanted.to_vec();
-    wanted.sort_unstable();
-    let mut seen = Vec::new();
-    until(&format!("{interface} has {wanted:?}"), || {
-        let found = addresses(space, interface);
-        if found != seen {
-            eprintln!("{interface}: {found:?}");
-            seen.clone_from(&found);
-        }
-        found == wanted
-    });
-}
-
-fn backends(network: &Network) -> [Option<Backend>; 3] {
-    ["198.51.100.11:80", "198.51.100.12:53", "[2001:db8:2::11]:80"]
-        .map(|at| Some(Backend::start(&network.servers, at)))
+/// Every server is taken for alive until it is known to be dead: so more happens.
+fn shared() -> String {
+    format!("drift_interval = \"1s\"\n{}", SHARED.replace("alpha = true\n", ""))
 }
 
 const MAKE: &str = "ip link add lvs0 type dummy; ip link set lvs0 up; ip addr add 203.0.113.99/32 dev lvs0;";
@@ -88,8 +29,8 @@ fn whatever_hands_and_crashes_do_the_addresses_end_right() {
     let network = Network::new();
     let space = &network.director;
     shell(space, MAKE);
-    let mut servers = backends(&network);
-    let director = Director::new(space, SHARED);
+    let mut servers = backends(&network).map(Some);
+    let director = Director::new(space, &shared());
     let mut daemon: Option<Daemon<'_>> = Some(director.start());
     let hands = [
         "ip addr del 203.0.113.10/32 dev lvs0",
@@ -119,7 +60,7 @@ fn whatever_hands_and_crashes_do_the_addresses_end_right() {
             }
             11 | 12 => servers[pick / 16 % 3] = None,
             13 => {
-                let other = SHARED.replace("203.0.113.10:", "203.0.113.11:");
+                let other = shared().replace("203.0.113.10:", "203.0.113.11:");
                 director.configure(&other);
                 if let Some(daemon) = &mut daemon {
                     daemon.signal(Signal::SIGHUP);
@@ -141,7 +82,7 @@ fn whatever_hands_and_crashes_do_the_addresses_end_right() {
         }
     }
     let _servers = backends_again(&network, servers);
-    director.configure(SHARED);
+    director.configure(&shared());
     let daemon = match daemon {
         Some(daemon) => {
             daemon.signal(Signal::SIGHUP);
@@ -153,14 +94,14 @@ fn whatever_hands_and_crashes_do_the_addresses_end_right() {
     wait_for(space, "lvs0", &[FOREIGN, WEB, WEB6]);
     until("the table is whole", || space.table().len() == 6);
     assert!(daemon.stop().success());
-    assert_eq!(addresses(space, "lvs0"), [FOREIGN]);
+    assert_eq!(addresses_of(space, "lvs0"), [FOREIGN]);
     assert_eq!(space.table(), Vec::<String>::new());
     assert!(!director.log().contains("panicked"), "{}", director.log());
 }
 
 fn backends_again(network: &Network, servers: [Option<Backend>; 3]) -> [Option<Backend>; 3] {
     drop(servers);
-    backends(network)
+    backends(network).map(Some)
 }
 
 #[test]
@@ -173,7 +114,7 @@ fn interfaces_that_change_places_at_a_reload_or_over_a_crash() {
     );
     let _servers = backends(&network);
     let on = |web: &str, web6: &str| {
-        let config = SHARED.replace(
+        let config = shared().replace(
             "announce = { interface = \"lvs0\" }",
             &format!("announce = {{ interface = \"{web}\" }}"),
         );
@@ -201,7 +142,7 @@ fn interfaces_that_change_places_at_a_reload_or_over_a_crash() {
     wait_for(space, "lvs0", &[WEB]);
     wait_for(space, "lvs1", &[WEB6]);
     assert!(daemon.stop().success());
-    assert_eq!((addresses(space, "lvs0"), addresses(space, "lvs1")), (Vec::new(), Vec::new()));
+    assert_eq!((addresses_of(space, "lvs0"), addresses_of(space, "lvs1")), (Vec::new(), Vec::new()));
 }
 
 #[test]
@@ -210,18 +151,18 @@ fn a_thousand_addresses_come_and_go() {
     let space = &network.director;
     shell(space, MAKE);
     let servers = backends(&network);
-    let config = SHARED.replace("203.0.113.10:80", "10.9.0.0-10.9.3.231:80");
+    let config = shared().replace("203.0.113.10:80", "10.9.0.0-10.9.3.231:80");
     let director = Director::new(space, &config);
     let daemon = director.start();
-    until("all are there", || addresses(space, "lvs0").len() == 1003);
+    until("all are there", || addresses_of(space, "lvs0").len() == 1003);
     drop(servers);
-    until("all are gone", || addresses(space, "lvs0") == [FOREIGN]);
+    until("all are gone", || addresses_of(space, "lvs0") == [FOREIGN]);
     let _servers = backends(&network);
-    until("all are there again", || addresses(space, "lvs0").len() == 1003);
+    until("all are there again", || addresses_of(space, "lvs0").len() == 1003);
     shell(space, "ip addr flush dev lvs0; ip addr add 203.0.113.99/32 dev lvs0");
-    until("all are put back", || addresses(space, "lvs0").len() == 1003);
+    until("all are put back", || addresses_of(space, "lvs0").len() == 1003);
     daemon.kill();
-    assert_eq!(addresses(space, "lvs0").len(), 1003);
+    assert_eq!(addresses_of(space, "lvs0").len(), 1003);
     assert!(director.start().stop().success());
-    assert_eq!(addresses(space, "lvs0"), [FOREIGN]);
+    assert_eq!(addresses_of(space, "lvs0"), [FOREIGN]);
 }
