@@ -19,6 +19,8 @@ use crate::engine::model::{Argv, Notify};
 
 /// For the reader of a FIFO that is configured no longer.
 const RETIREMENT: Duration = Duration::from_secs(1);
+/// For a file system to make the FIFO.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// Who hears of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +98,13 @@ impl Outlets {
         let user = self.settings.script_user.clone();
         let start = |path| Fifo::start(&self.runtime, path, user, Arc::clone(&self.asking));
         self.fifo = self.settings.fifo.clone().map(start);
+    }
+
+    /// Until whoever starts after this daemon finds the FIFO in its place. Takes no longer than a second.
+    pub async fn opened(&self) {
+        if let Some(fifo) = &self.fifo {
+            fifo.opened(OPENING).await;
+        }
     }
 
     /// Returns at once. `script`: what the event's own real or virtual server wants to run.

@@ -147,7 +147,9 @@ async fn start(
             return code;
         }
     };
-    let readings = readings::take(&config, &kinds).await;
+    let handle = tokio::runtime::Handle::current();
+    let outlets = Outlets::new(handle, helper::path(), &config.daemon.notify, target.audience());
+    let (readings, ()) = tokio::join!(readings::take(&config, &kinds), outlets.opened());
     let beginning = Setup {
         path,
         config,
@@ -156,6 +158,7 @@ async fn start(
         scripts,
         readings,
         surroundings,
+        outlets,
         target,
         log,
         signals,
@@ -299,6 +302,7 @@ struct Setup {
     scripts: Scripts,
     readings: Readings,
     surroundings: Surroundings,
+    outlets: Outlets,
     target: Target,
     log: Arc<Log>,
     signals: Signals,
@@ -315,6 +319,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         scripts,
         mut readings,
         mut surroundings,
+        outlets,
         target,
         log,
         signals,
@@ -347,8 +352,6 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         Target::Kernel => Vips::spawn().map_err(chain)?,
         Target::Memory(_) => Vips::none(),
     };
-    let handle = tokio::runtime::Handle::current();
-    let outlets = Outlets::new(handle, helper::path(), &daemon.notify, target.audience());
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
     let mut watcher = Watcher::new(changed_files);

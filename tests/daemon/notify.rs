@@ -28,6 +28,7 @@ fn scripts_run_as_their_user_and_the_fifo_tells_what_the_table_shows() {
     );
     let director = Director::new(&network.director, &notify);
     let daemon = director.start();
+    assert!(fifo.exists(), "who starts after the daemon finds it");
     let reader = {
         let fifo = fifo.clone();
         std::thread::spawn(move || fs::read_to_string(fifo))

@@ -36,6 +36,14 @@ pub(super) struct Fifo {
     task: JoinHandle<()>,
     /// Until when lines are written once nothing more comes.
     end: watch::Sender<Option<Instant>>,
+    looked: watch::Receiver<Looked>,
+}
+
+/// The FIFO has been looked for once: it is there, or what is wrong has been said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    NotYet,
+    Once,
 }
 
 #[derive(Debug)]
@@ -55,8 +63,16 @@ impl Fifo {
         let shared = Shared { path, backlog: Mutex::default(), more: Notify::new(), asking };
         let shared = Arc::new(shared);
         let (end, ending) = watch::channel(None);
-        let server = Server { shared: Arc::clone(&shared), user, made: None, said: None, ending };
-        Self { shared, task: runtime.spawn(server.serve()), end }
+        let (looks, looked) = watch::channel(Looked::NotYet);
+        let server = Server { shared: Arc::clone(&shared), user, made: None, said: None, ending, looks };
+        Self { shared, task: runtime.spawn(server.serve()), end, looked }
+    }
+
+    /// Until a reader can open the FIFO, or it has been said why none can; no longer than `limit`, for a
+    /// file system may hang.
+    pub(super) async fn opened(&self, limit: Duration) {
+        let mut looked = self.looked.clone();
+        let _ = timeout(limit, looked.wait_for(|looked| *looked == Looked::Once)).await;
     }
 
     /// Returns at once.
@@ -122,12 +138,15 @@ struct Server {
     /// What is wrong, as last said.
     said: Option<String>,
     ending: watch::Receiver<Option<Instant>>,
+    looks: watch::Sender<Looked>,
 }
 
 impl Server {
     async fn serve(mut self) {
         while self.ending.borrow().is_none() {
-            if let Some(stream) = self.look_for_reader().await {
+            let stream = self.look_for_reader().await;
+            self.looks.send_replace(Looked::Once);
+            if let Some(stream) = stream {
                 stream.run(&mut self.ending).await;
                 self.shared.backlog().end();
             }

@@ -97,6 +97,19 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("never happened: {what}");
 }
 
+/// Programs that start after the daemon open the FIFO at once.
+#[tokio::test]
+async fn once_opened_it_is_there_or_it_is_said_why_not() {
+    let scene = Scene::new();
+    let fifo = scene.start();
+    fifo.opened(LONG).await;
+    assert!(scene.path().exists());
+
+    let nowhere = scene.directory.path().join("missing").join("events");
+    let impossible = Fifo::start(&Handle::current(), nowhere, None, Arc::clone(&scene.asking));
+    timeout(LONG, impossible.opened(2 * LONG)).await.unwrap();
+}
+
 #[tokio::test]
 async fn each_reader_is_told_the_state_and_then_what_happens() {
     let scene = Scene::new();
