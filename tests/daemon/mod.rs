@@ -14,6 +14,7 @@ pub(crate) mod process;
 mod reload;
 mod start;
 mod stop;
+mod two_directors;
 
 /// One HTTP-checked service with two servers, quick to judge.
 const WEB: &str = r#"

@@ -40,10 +40,15 @@ struct Reply {
 impl Backend {
     /// Listens on an address of a name space; the server's name is its address.
     pub(crate) fn start(space: &Space, address: &str) -> Self {
+        Self::named(space, address, address)
+    }
+
+    /// For an address that several servers have.
+    pub(crate) fn named(space: &Space, address: &str, name: &str) -> Self {
         let state = Arc::new(State {
-            name: address.to_owned(),
+            name: name.to_owned(),
             status: AtomicU16::new(200),
-            reply: Mutex::new(Reply { body: address.to_owned(), delay: Duration::ZERO }),
+            reply: Mutex::new(Reply { body: name.to_owned(), delay: Duration::ZERO }),
             open: Mutex::new(Some(BTreeMap::new())),
         });
         let address: SocketAddr = address.parse().expect("an address with a port");

@@ -23,6 +23,8 @@ impl Bird {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("bird.conf");
         std::fs::write(&file, config).expect("the folder is ours");
+        // Names the line of a mistake; the daemon itself would just be gone.
+        drop(output(Command::new("bird").arg("-p").arg("-c").arg(&file)));
         let mut command = Command::new("bird");
         command.arg("-f").arg("-c").arg(&file).arg("-s").arg(folder.path().join("socket"));
         command.arg("-P").arg(folder.path().join("pid")).stdin(Stdio::null());

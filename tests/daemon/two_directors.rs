@@ -1,0 +1,261 @@
+//! Two directors behind a router that spreads clients over both (ECMP): what a connection lives through.
+//!
+//! | space | addresses |
+//! |---|---|
+//! | client | 192.0.2.130, behind the router |
+//! | router | 192.0.2.129 to the client, 192.0.2.1 and 192.0.2.5 to the directors, 198.51.100.1 on the servers' network |
+//! | first, second | 192.0.2.2 and 192.0.2.6, AS 65010; 198.51.100.2 and 198.51.100.3 |
+//! | web1, web2 | 198.51.100.11 and 198.51.100.12, both with the virtual address 203.0.113.10 on `lo` |
+
+use super::process::{Director, wait_for_table};
+use crate::lab::backend::Backend;
+use crate::lab::bird::Bird;
+use crate::lab::client::Conversation;
+use crate::lab::net::Space;
+use crate::lab::wait::until;
+
+const VIRTUAL: &str = "203.0.113.10:80";
+const TABLE: [&str; 3] = [
+    "-A -t 203.0.113.10:80 -s rr",
+    "-a -t 203.0.113.10:80 -r 198.51.100.11:80 -g -w 1",
+    "-a -t 203.0.113.10:80 -r 198.51.100.12:80 -g -w 1",
+];
+/// Enough that each director gets some of them, whatever the router's hash is.
+const CONVERSATIONS: usize = 32;
+
+const CONFIG: &str = r#"
+sync = { state = "both", interface = "back", id = 10 }
+[defaults]
+delay_loop = "300ms"
+timeout = "2s"
+lb_kind = "dr"
+announce = { interface = "lvs0" }
+check = { tcp = {} }
+
+[[virtual_server]]
+name = "web"
+address = "203.0.113.10:80"
+scheduler = "rr"
+real_server = [{ address = "198.51.100.11:80" }, { address = "198.51.100.12:80" }]
+"#;
+
+struct Site {
+    client: Space,
+    router: Space,
+    first: Space,
+    second: Space,
+    web1: Space,
+    web2: Space,
+}
+
+impl Site {
+    fn new() -> Self {
+        let [client, router, first, second, web1, web2] =
+            Space::several(["client", "router", "first", "second", "web1", "web2"], LINKS);
+        for (space, lines) in [
+            (&client, CLIENT),
+            (&router, ROUTER),
+            (&first, FIRST),
+            (&second, SECOND),
+            (&web1, WEB1),
+            (&web2, WEB2),
+        ] {
+            space.ip(lines);
+        }
+        router.run(|| {
+            let ipv4 = std::path::Path::new("/proc/sys/net/ipv4");
+            std::fs::write(ipv4.join("ip_forward"), "1").expect("root may forward");
+            // By ports too, so that one client uses both directors.
+            std::fs::write(ipv4.join("fib_multipath_hash_policy"), "1").expect("the kernel can do ECMP");
+        });
+        Self { client, router, first, second, web1, web2 }
+    }
+
+    /// Until the router sends clients to these, and to no other.
+    fn wait_for_route(&self, directors: &[&str]) {
+        let mut seen = String::new();
+        until(&format!("the route leads to {directors:?}"), || {
+            let route = self.router.output("ip", "-4 route show 203.0.113.10");
+            if route != seen {
+                eprintln!("{route}");
+                seen.clone_from(&route);
+            }
+            let mut found: Vec<&str> =
+                route.split_whitespace().filter(|word| word.starts_with("192.0.2.")).collect();
+            found.sort_unstable();
+            found == directors
+        });
+    }
+}
+
+/// What this director's kernel has forwarded to servers of the service, as of at most two seconds ago:
+/// the kernel adds up when it estimates rates.
+fn packets(director: &Space) -> u64 {
+    let stats = director.ipvsadm("-Ln --stats --exact");
+    let line = stats.lines().find(|line| line.contains(VIRTUAL)).expect("the service is there");
+    line.split_whitespace().nth(3).expect("packets in").parse().expect("a number")
+}
+
+/// Connections of which this director's kernel knows, its own and those that the other told it of.
+fn known(director: &Space) -> usize {
+    director.ipvsadm("-Lnc").lines().filter(|line| line.contains("ESTABLISHED")).count()
+}
+
+/// Says something in every conversation; each has to be answered by the server that it began with.
+fn go_on(conversations: &mut [(Conversation, String)], word: &str) {
+    let broken: Vec<String> = conversations
+        .iter_mut()
+        .filter_map(|(conversation, server)| match conversation.say(word) {
+            Ok(name) if name == *server => None,
+            Ok(name) => Some(format!("{server} became {name}")),
+            Err(problem) => Some(problem),
+        })
+        .collect();
+    assert_eq!(broken, Vec::<String>::new(), "{word}: {} of {}", broken.len(), conversations.len());
+}
+
+#[test]
+fn connections_live_on_when_a_director_is_stopped_and_when_one_dies() {
+    let site = Site::new();
+    let _servers =
+        [Backend::start(&site.web1, "198.51.100.11:80"), Backend::start(&site.web2, "198.51.100.12:80")];
+    let _virtual = [Backend::named(&site.web1, VIRTUAL, "web1"), Backend::named(&site.web2, VIRTUAL, "web2")];
+    let birds = [
+        Bird::start(&site.router, UPSTREAM),
+        Bird::start(&site.first, &DIRECTOR.replace("LOCAL", "192.0.2.2").replace("ROUTER", "192.0.2.1")),
+        Bird::start(&site.second, &DIRECTOR.replace("LOCAL", "192.0.2.6").replace("ROUTER", "192.0.2.5")),
+    ];
+    birds[0].wait_for_session("one");
+    birds[0].wait_for_session("two");
+    let (one, two) = (Director::new(&site.first, CONFIG), Director::new(&site.second, CONFIG));
+    let (first, second) = (one.start(), two.start());
+    wait_for_table(&site.first, &TABLE);
+    wait_for_table(&site.second, &TABLE);
+    site.wait_for_route(&["192.0.2.2", "192.0.2.6"]);
+
+    let mut conversations: Vec<(Conversation, String)> = site.client.run(|| {
+        (0..CONVERSATIONS)
+            .map(|_| {
+                let mut conversation = Conversation::open(VIRTUAL).expect("both directors serve");
+                let server = conversation.say("hello").expect("an answer");
+                (conversation, server)
+            })
+            .collect()
+    });
+    until("both directors have work", || packets(&site.first) > 0 && packets(&site.second) > 0);
+    // A connection is told of at its third packet and then at each fiftieth (net.ipv4.vs.sync_threshold).
+    until("each director knows the connections of the other", || {
+        go_on(&mut conversations, "again");
+        known(&site.first) == CONVERSATIONS && known(&site.second) == CONVERSATIONS
+    });
+
+    assert!(first.stop().success());
+    site.wait_for_route(&["192.0.2.6"]);
+    go_on(&mut conversations, "the first director is stopped");
+    let first = one.start();
+    site.wait_for_route(&["192.0.2.2", "192.0.2.6"]);
+    go_on(&mut conversations, "the first director is back");
+
+    // As if its power were gone: nothing is withdrawn, its links are dead.
+    second.kill();
+    site.second.ip("link set front down\nlink set back down");
+    site.wait_for_route(&["192.0.2.2"]);
+    let before = packets(&site.first);
+    go_on(&mut conversations, "the second director is dead");
+    until("the first director has carried them all", || {
+        packets(&site.first) >= before + CONVERSATIONS as u64
+    });
+    drop(first);
+}
+
+const LINKS: &str = "
+link add eth0 netns {client} type veth peer name client netns {router}
+link add front netns {first} type veth peer name first netns {router}
+link add front netns {second} type veth peer name second netns {router}
+link add back netns {first} type veth peer name port1 netns {router}
+link add back netns {second} type veth peer name port2 netns {router}
+link add eth0 netns {web1} type veth peer name port3 netns {router}
+link add eth0 netns {web2} type veth peer name port4 netns {router}
+";
+const CLIENT: &str = "
+link set lo up
+link set eth0 up
+addr add 192.0.2.130/30 dev eth0
+route add default via 192.0.2.129
+";
+const ROUTER: &str = "
+link set lo up
+link add servers type bridge mcast_snooping 0
+link set port1 master servers
+link set port2 master servers
+link set port3 master servers
+link set port4 master servers
+link set port1 up
+link set port2 up
+link set port3 up
+link set port4 up
+link set servers up
+link set client up
+link set first up
+link set second up
+addr add 192.0.2.129/30 dev client
+addr add 192.0.2.1/30 dev first
+addr add 192.0.2.5/30 dev second
+addr add 198.51.100.1/24 dev servers
+";
+const FIRST: &str = "
+link set lo up
+link add lvs0 type dummy
+link set lvs0 up
+link set front up
+link set back up
+addr add 192.0.2.2/30 dev front
+addr add 198.51.100.2/24 dev back
+route add default via 192.0.2.1
+";
+const SECOND: &str = "
+link set lo up
+link add lvs0 type dummy
+link set lvs0 up
+link set front up
+link set back up
+addr add 192.0.2.6/30 dev front
+addr add 198.51.100.3/24 dev back
+route add default via 192.0.2.5
+";
+const WEB1: &str = "
+link set lo up
+link set eth0 up
+addr add 198.51.100.11/24 dev eth0
+addr add 203.0.113.10/32 dev lo
+route add default via 198.51.100.1
+";
+const WEB2: &str = "
+link set lo up
+link set eth0 up
+addr add 198.51.100.12/24 dev eth0
+addr add 203.0.113.10/32 dev lo
+route add default via 198.51.100.1
+";
+
+const DIRECTOR: &str = r#"
+router id LOCAL;
+protocol device { scan time 1; }
+protocol direct vips { interface "lvs0"; ipv4; }
+protocol bgp upstream {
+  connect delay time 1; connect retry time 1; error wait time 1, 2;
+  local LOCAL as 65010; neighbor ROUTER as 65001;
+  ipv4 { import none; export where proto = "vips" && net.len = 32; next hop self; };
+}
+"#;
+const UPSTREAM: &str = r#"
+router id 192.0.2.1;
+protocol device { scan time 1; }
+protocol kernel { merge paths on; ipv4 { import none; export all; }; }
+template bgp director {
+  connect delay time 1; connect retry time 1; error wait time 1, 2;
+  ipv4 { import all; export none; };
+}
+protocol bgp one from director { local 192.0.2.1 as 65001; neighbor 192.0.2.2 as 65010; }
+protocol bgp two from director { local 192.0.2.5 as 65001; neighbor 192.0.2.6 as 65010; }
+"#;
