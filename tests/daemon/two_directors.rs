@@ -7,12 +7,14 @@
 //! | first, second | 192.0.2.2 and 192.0.2.6, AS 65010; 198.51.100.2 and 198.51.100.3 |
 //! | web1, web2 | 198.51.100.11 and 198.51.100.12, both with the virtual address 203.0.113.10 on `lo` |
 
+use std::time::Duration;
+
 use super::process::{Director, wait_for_table};
 use crate::lab::backend::Backend;
 use crate::lab::bird::Bird;
 use crate::lab::client::Conversation;
 use crate::lab::net::Space;
-use crate::lab::wait::until;
+use crate::lab::wait::{until, within};
 
 const VIRTUAL: &str = "203.0.113.10:80";
 const TABLE: [&str; 3] = [
@@ -20,6 +22,8 @@ const TABLE: [&str; 3] = [
     "-a -t 203.0.113.10:80 -r 198.51.100.11:80 -g -w 1",
     "-a -t 203.0.113.10:80 -r 198.51.100.12:80 -g -w 1",
 ];
+/// For sessions to come up and routes to be told, on a machine that is busy.
+const CONVERGENCE: Duration = Duration::from_secs(120);
 /// Enough that each director gets some of them, whatever the router's hash is.
 const CONVERSATIONS: usize = 32;
 
@@ -74,7 +78,7 @@ impl Site {
     /// Until the router sends clients to these, and to no other.
     fn wait_for_route(&self, directors: &[&str]) {
         let mut seen = String::new();
-        until(&format!("the route leads to {directors:?}"), || {
+        within(CONVERGENCE, &format!("the route leads to {directors:?}"), || {
             let route = self.router.output("ip", "-4 route show 203.0.113.10");
             if route != seen {
                 eprintln!("{route}");
@@ -83,7 +87,7 @@ impl Site {
             let mut found: Vec<&str> =
                 route.split_whitespace().filter(|word| word.starts_with("192.0.2.")).collect();
             found.sort_unstable();
-            found == directors
+            (found == directors).then_some(())
         });
     }
 }
