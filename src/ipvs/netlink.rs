@@ -3,7 +3,7 @@
 //! Both belong to the network name space of the thread that opened them, and must be used from
 //! threads of that name space: a lost socket is opened anew where it is used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nix::errno::Errno;
@@ -179,6 +179,16 @@ pub struct Dumper {
 /// One dump is tried so often before its loss is reported.
 const ATTEMPTS: usize = 3;
 
+/// So many services are one answer, which the kernel makes under its lock: each takes some 400 bytes, and
+/// an answer has room for a page less its overhead.
+const SERVICES_IN_AN_ANSWER: usize = 8;
+
+/// The services are listed so often at most until two lists are the same.
+const LISTS: usize = 5;
+
+/// Looks that an empty service must be missing from to have gone.
+const LOOKS: usize = 3;
+
 /// Services that are asked for under one deadline. Not one: looking at the clock can cost as much.
 const SERVICES_AT_ONCE: usize = 64;
 
@@ -222,7 +232,34 @@ impl Dumper {
         Ok(observed)
     }
 
+    /// Between two answers the kernel remembers how many services it has passed, those of all name spaces
+    /// counted (`ip_vs_genl_dump_services`). When one that it has passed goes, another is left out, without
+    /// NLM_F_DUMP_INTR. So a list of several answers counts when a second one has the same services; what
+    /// only one of them has was there, and its destinations show whether it still is.
     fn services(
+        &mut self,
+        deadline: &mut Deadline,
+        totals: &mut BTreeMap<ServiceId, Counters>,
+    ) -> Result<(BTreeMap<ServiceId, ServiceAttributes>, usize), Reason> {
+        let (mut services, mut unnamed) = self.list(deadline, totals)?;
+        let mut count = services.len();
+        for _ in 1..LISTS {
+            if services.len() + unnamed <= SERVICES_IN_AN_ANSWER {
+                break;
+            }
+            let (again, unnamed_again) = self.list(deadline, totals)?;
+            let is_same = again.len() == count && again.keys().all(|id| services.contains_key(id));
+            count = again.len();
+            services.extend(again);
+            unnamed = unnamed_again;
+            if is_same {
+                break;
+            }
+        }
+        Ok((services, unnamed))
+    }
+
+    fn list(
         &mut self,
         deadline: &mut Deadline,
         totals: &mut BTreeMap<ServiceId, Counters>,
@@ -271,11 +308,18 @@ impl Dumper {
 
     /// The kernel answers for a service that has gone as for one that is empty.
     fn drop_vanished(&mut self, deadline: &mut Deadline, observed: &mut Observed) -> Result<(), Reason> {
-        let (present, _) = self.services(deadline, &mut observed.totals)?;
-        observed
-            .table
-            .services
-            .retain(|id, service| !service.destinations.is_empty() || present.contains_key(id));
+        let services = &mut observed.table.services;
+        let is_empty = |service: &Service| service.destinations.is_empty();
+        let mut missing: BTreeSet<ServiceId> =
+            services.iter().filter(|(_, service)| is_empty(service)).map(|(id, _)| *id).collect();
+        for _ in 0..LOOKS {
+            let (present, _) = self.services(deadline, &mut observed.totals)?;
+            missing.retain(|id| !present.contains_key(id));
+            if missing.is_empty() {
+                break;
+            }
+        }
+        services.retain(|id, _| !missing.contains(id));
         Ok(())
     }
 }

@@ -1,11 +1,13 @@
 //! Lost answers: a receive buffer that is too small for them, and what heals it.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lvsd::ipvs::{Dump, Dumper, Kernel, Loss, Memory, Netlink, Operation, Options, Reason, plan};
 
 use super::{add, add_service, apply, dump, in_name_space, nat, remove, saved, tcp};
+use crate::lab::wait::pause;
 
 fn tiny() -> Options {
     Options { deadline: Duration::from_secs(60), receive_buffer: Some(1) }
@@ -94,5 +96,38 @@ fn a_dump_survives_changes_underneath() {
         });
         let observed = dumper.dump().unwrap();
         assert_eq!((observed.table.services.len(), observed.counters.len()), (50, 1000));
+    });
+}
+
+/// The kernel's dump counts the services of all name spaces, and leaves one of ours out when one of theirs
+/// goes in the middle of it.
+#[test]
+fn a_dump_survives_changes_in_another_name_space() {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            in_name_space(|| {
+                let others: Vec<_> = (1..=100).map(|n| tcp(&format!("192.0.2.99:{n}"))).collect();
+                // One after the other with pauses, so that the dump is at another place each time.
+                while !stop.load(Ordering::Relaxed) {
+                    for other in &others {
+                        apply(&[add_service(*other, "rr")]);
+                    }
+                    for other in &others {
+                        pause(Duration::from_micros(100));
+                        apply(&[Operation::RemoveService { service: *other }]);
+                    }
+                }
+            });
+        });
+        in_name_space(|| {
+            let services = (1..=100).map(|n| add_service(tcp(&format!("192.0.2.10:{n}")), "rr"));
+            apply(&services.collect::<Vec<_>>());
+            let mut dumper = Dumper::open(Options::default()).unwrap();
+            let counts: Vec<usize> = (0..200).map(|_| dumper.dump().unwrap().table.services.len()).collect();
+            stop.store(true, Ordering::Relaxed);
+            let short = counts.iter().filter(|count| **count != 100).count();
+            assert_eq!(short, 0, "{counts:?}");
+        });
     });
 }
