@@ -174,6 +174,8 @@ fn roles(
 #[derive(Debug)]
 pub struct Dumper {
     transport: Transport,
+    /// What the last dump has seen.
+    known: BTreeSet<ServiceId>,
 }
 
 /// One dump is tried so often before its loss is reported.
@@ -186,16 +188,13 @@ const SERVICES_IN_AN_ANSWER: usize = 8;
 /// The services are listed so often at most until two lists are the same.
 const LISTS: usize = 5;
 
-/// Looks that an empty service must be missing from to have gone.
-const LOOKS: usize = 3;
-
 /// Services that are asked for under one deadline. Not one: looking at the clock can cost as much.
 const SERVICES_AT_ONCE: usize = 64;
 
 impl Dumper {
     /// Finds ip_vs. The first dump tells whether we may use it.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        Ok(Self { transport: open(options)? })
+        Ok(Self { transport: open(options)?, known: BTreeSet::new() })
     }
 
     fn attempt(&mut self) -> Result<Observed, Reason> {
@@ -229,13 +228,15 @@ impl Dumper {
         // Made from a list at one go: sorting that is cheaper than as many insertions.
         observed.counters = counters.into_iter().collect();
         observed.incarnation = self.transport.family().unwrap_or_default();
+        self.known = observed.table.services.keys().copied().collect();
         Ok(observed)
     }
 
     /// Between two answers the kernel remembers how many services it has passed, those of all name spaces
     /// counted (`ip_vs_genl_dump_services`). When one that it has passed goes, another is left out, without
-    /// NLM_F_DUMP_INTR. So a list of several answers counts when a second one has the same services; what
-    /// only one of them has was there, and its destinations show whether it still is.
+    /// NLM_F_DUMP_INTR. So a list of several answers counts when a second one has the same services, and
+    /// what was there before is asked for by its name. What only one list has was there, and its
+    /// destinations show whether it still is.
     fn services(
         &mut self,
         deadline: &mut Deadline,
@@ -256,7 +257,37 @@ impl Dumper {
                 break;
             }
         }
+        let missing: Vec<ServiceId> =
+            self.known.iter().filter(|id| !services.contains_key(id)).copied().collect();
+        for id in missing {
+            if let Some(attributes) = self.service(deadline, id, totals)? {
+                services.insert(id, attributes);
+            }
+        }
         Ok((services, unnamed))
+    }
+
+    fn service(
+        &mut self,
+        deadline: &mut Deadline,
+        id: ServiceId,
+        totals: &mut BTreeMap<ServiceId, Counters>,
+    ) -> Result<Option<ServiceAttributes>, Reason> {
+        let mut found = None;
+        let asked = self.transport.ask(
+            Kind::Single,
+            deadline,
+            |buffer, header| request::service(buffer, header, &id),
+            |attributes| {
+                found = reply::service(attributes)?.map(|(_, service)| service);
+                totals.insert(id, reply::service_counters(attributes)?);
+                Ok(())
+            },
+        );
+        match asked {
+            Err(Reason::Refused(Errno::ESRCH)) => Ok(None),
+            other => other.map(|()| found),
+        }
     }
 
     fn list(
@@ -308,18 +339,17 @@ impl Dumper {
 
     /// The kernel answers for a service that has gone as for one that is empty.
     fn drop_vanished(&mut self, deadline: &mut Deadline, observed: &mut Observed) -> Result<(), Reason> {
-        let services = &mut observed.table.services;
-        let is_empty = |service: &Service| service.destinations.is_empty();
-        let mut missing: BTreeSet<ServiceId> =
-            services.iter().filter(|(_, service)| is_empty(service)).map(|(id, _)| *id).collect();
-        for _ in 0..LOOKS {
-            let (present, _) = self.services(deadline, &mut observed.totals)?;
-            missing.retain(|id| !present.contains_key(id));
-            if missing.is_empty() {
-                break;
+        let (present, _) = self.services(deadline, &mut observed.totals)?;
+        let is_doubtful = |(id, service): &(&ServiceId, &Arc<Service>)| {
+            service.destinations.is_empty() && !present.contains_key(id)
+        };
+        let services = &observed.table.services;
+        let doubtful: Vec<ServiceId> = services.iter().filter(is_doubtful).map(|(id, _)| *id).collect();
+        for id in doubtful {
+            if self.service(deadline, id, &mut observed.totals)?.is_none() {
+                observed.table.services.remove(&id);
             }
         }
-        services.retain(|id, _| !missing.contains(id));
         Ok(())
     }
 }

@@ -54,6 +54,11 @@ pub(in crate::ipvs) fn services(buffer: &mut Vec<u8>, header: Header) {
     ask(buffer, header, Command::GetService, |_| {});
 }
 
+/// One service. That it is not there is ESRCH.
+pub(in crate::ipvs) fn service(buffer: &mut Vec<u8>, header: Header, service: &ServiceId) {
+    ask(buffer, header, Command::GetService, |w| w.nested(CommandAttr::Service, |w| key(w, service)));
+}
+
 /// A dump request. The answer of a service that is not there is an empty success.
 pub(in crate::ipvs) fn destinations(buffer: &mut Vec<u8>, header: Header, service: &ServiceId) {
     ask(buffer, header, Command::GetDest, |w| w.nested(CommandAttr::Service, |w| key(w, service)));

@@ -103,31 +103,37 @@ fn a_dump_survives_changes_underneath() {
 /// goes in the middle of it.
 #[test]
 fn a_dump_survives_changes_in_another_name_space() {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            in_name_space(|| {
-                let others: Vec<_> = (1..=100).map(|n| tcp(&format!("192.0.2.99:{n}"))).collect();
-                // One after the other with pauses, so that the dump is at another place each time.
-                while !stop.load(Ordering::Relaxed) {
-                    for other in &others {
-                        apply(&[add_service(*other, "rr")]);
-                    }
-                    for other in &others {
-                        pause(Duration::from_micros(100));
-                        apply(&[Operation::RemoveService { service: *other }]);
-                    }
-                }
-            });
-        });
-        in_name_space(|| {
-            let services = (1..=100).map(|n| add_service(tcp(&format!("192.0.2.10:{n}")), "rr"));
-            apply(&services.collect::<Vec<_>>());
-            let mut dumper = Dumper::open(Options::default()).unwrap();
-            let counts: Vec<usize> = (0..200).map(|_| dumper.dump().unwrap().table.services.len()).collect();
+    in_name_space(|| {
+        let services = (1..=100).map(|n| add_service(tcp(&format!("192.0.2.10:{n}")), "rr"));
+        apply(&services.collect::<Vec<_>>());
+        let mut dumper = Dumper::open(Options::default()).unwrap();
+        let mut count = || dumper.dump().unwrap().table.services.len();
+        assert_eq!(count(), 100);
+        let stop = AtomicBool::new(false);
+        let counts: Vec<usize> = std::thread::scope(|scope| {
+            scope.spawn(|| in_name_space(|| come_and_go(&stop)));
+            let counts = (0..200).map(|_| count()).collect();
             stop.store(true, Ordering::Relaxed);
-            let short = counts.iter().filter(|count| **count != 100).count();
-            assert_eq!(short, 0, "{counts:?}");
+            counts
         });
+        let short = counts.iter().filter(|count| **count != 100).count();
+        assert_eq!(short, 0, "{counts:?}");
+        // What has really gone is missing.
+        apply(&[Operation::RemoveService { service: tcp("192.0.2.10:50") }]);
+        assert_eq!(count(), 99);
     });
+}
+
+/// One after the other with pauses, so that the dump is at another place each time.
+fn come_and_go(stop: &AtomicBool) {
+    let services: Vec<_> = (1..=100).map(|n| tcp(&format!("192.0.2.99:{n}"))).collect();
+    while !stop.load(Ordering::Relaxed) {
+        for service in &services {
+            apply(&[add_service(*service, "rr")]);
+        }
+        for service in &services {
+            pause(Duration::from_micros(100));
+            apply(&[Operation::RemoveService { service: *service }]);
+        }
+    }
 }
