@@ -163,7 +163,7 @@ fn words(fields: &Fields) -> String {
         let separator = if out.is_empty() { "" } else { " " };
         let _infallible = write!(out, "{separator}{name}=");
         let plain =
-            !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !c.is_control() && c != '"');
+            !text.is_empty() && text.chars().all(|c| !c.is_whitespace() && !moves_others(c) && c != '"');
         if plain {
             out.push_str(&text);
         } else {
@@ -188,11 +188,20 @@ fn words(fields: &Fields) -> String {
 }
 
 fn push_shown(out: &mut String, c: char, as_it_is: bool) {
-    if as_it_is || !c.is_control() {
+    if as_it_is || !moves_others(c) {
         out.push(c);
     } else {
         out.extend(c.escape_default());
     }
+}
+
+/// Controls, and what has no picture but turns round, hides or breaks the text around it (UAX 9): a log may be
+/// read with `cat`.
+fn moves_others(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Five columns.
