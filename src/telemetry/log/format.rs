@@ -145,7 +145,19 @@ fn json(head: &Head<'_>, fields: &Fields) -> Vec<u8> {
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let json = serde_json::Value::from(text).to_string();
+    let mut out = String::with_capacity(json.len());
+    // JSON lets stand what a terminal would not: as an escape it is the same text.
+    for c in json.chars() {
+        if moves_others(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _infallible = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// The message and its fields. Control characters are shown, never sent: they may come from a
