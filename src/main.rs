@@ -10,7 +10,7 @@ use lvsd::config::import::{self, Disk, Format};
 use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On, Page};
 use lvsd::control::client::{self, ClientError};
-use lvsd::control::protocol::Request;
+use lvsd::control::protocol::{Order, Request};
 use lvsd::control::{self, ExitCode, counted};
 use lvsd::doctor::{self, Facts, InterfaceAddress, Level};
 use lvsd::notify::Audience;
@@ -46,6 +46,7 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Doctor { json } => doctor(config, *json),
         Command::Plan { file } => plan(cli, file.as_deref().unwrap_or(config)),
         Command::Drain { on, wait } if wait.until_idle => drain(cli, on, wait.deadline),
+        Command::Disable { on, wait } if wait.until_idle => disable_idle(cli, on, wait.deadline),
         Command::Events { json } => events(cli, if *json { Form::Json } else { Form::Text }),
         Command::Status { name, watch: true, .. } => {
             client::watch(&socket(cli), name.clone()).unwrap_or_else(|problem| fail(&problem))
@@ -61,8 +62,8 @@ fn dispatch(cli: &Cli) -> ExitCode {
         | Command::Drain { .. }
         | Command::CheckNow { .. }
         | Command::LogLevel { .. }
-        | Command::Disable(_)
-        | Command::Enable(_)
+        | Command::Disable { .. }
+        | Command::Enable { .. }
         | Command::Weight(_)
         | Command::Why { .. } => ask(cli),
     }
@@ -188,9 +189,15 @@ fn ask(cli: &Cli) -> ExitCode {
     }
 }
 
+/// Drained until nothing uses it, and only then out of the table: nobody's connection is cut.
+fn disable_idle(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
+    let code = drain(cli, on, deadline);
+    if code == ExitCode::Done { ask(cli) } else { code }
+}
+
 /// The order first; it stands, whatever the waiting comes to.
 fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
-    let code = ask(cli);
+    let code = call(cli, &on.request(Order::Drain));
     if code != ExitCode::Done {
         return code;
     }

@@ -5,16 +5,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 pub use clap_complete::Shell;
 
 use super::duration;
 use super::exit::ExitCode;
 use super::protocol::{NextStop, OperatorWeight, Order, Place, Reply, Request, Subject, parse_address};
 use super::status::{Terminal, fit};
+use super::text::plain_json;
 use crate::engine::model::RealServerId;
 
 const ADDRESS_HELP: &str = "As configured, e.g. 198.51.100.11:80 or [2001:db8::1]:80";
+
+const ENABLED_IS_NOT_IDLE: &str = "--until-idle cannot be used with enable: an enabled server gets new connections and \
+                                   does not become idle; it goes with drain and disable";
 
 const IMPORT_HELP: &str = "\
 Each line on stderr is FILE:LINE: KEYWORD: REASON. What says \"not carried\" there is also a comment at its place in \
@@ -112,9 +116,20 @@ pub enum Command {
         wait: UntilIdle,
     },
     /// Treat a real server as if it had failed
-    Disable(On),
+    Disable {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        wait: UntilIdle,
+    },
     /// End drain and disable
-    Enable(On),
+    Enable {
+        #[command(flatten)]
+        on: On,
+        /// Refused in words of its own: see [`Cli::parse_arguments`]
+        #[arg(long, hide = true)]
+        until_idle: bool,
+    },
     /// Give a real server a weight of your own, or "auto" for the configured one
     Weight(Weight),
     /// Run all checks of a real server at once, and print what they find: exit 1 unless all of them pass
@@ -216,10 +231,10 @@ pub struct Weight {
     pub note: Note,
 }
 
-/// How long to wait after a drain.
+/// How long to wait until nothing uses the server any more.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct UntilIdle {
-    /// Wait until no connection and no persistence template is left; UDP: until no packet comes
+    /// At weight 0 first, until no connection and no persistence template is left; UDP: until no packet comes
     #[arg(long)]
     pub until_idle: bool,
     /// Wait no longer than this, and exit 1 then: 90s, 1m30s, 2h, or seconds
@@ -266,7 +281,12 @@ impl Cli {
         I: IntoIterator,
         I::Item: Into<OsString> + Clone,
     {
-        Self::try_parse_from(arguments).map_err(|error| {
+        let parsed = Self::try_parse_from(arguments).and_then(|cli| {
+            let waits = matches!(cli.command, Command::Enable { until_idle: true, .. });
+            let refusal = || Err(Self::command().error(ErrorKind::ArgumentConflict, ENABLED_IS_NOT_IDLE));
+            if waits { refusal() } else { Ok(cli) }
+        });
+        parsed.map_err(|error| {
             let code = match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::Done,
                 _ => ExitCode::Usage,
@@ -288,8 +308,8 @@ impl Command {
             Self::Confirm => Some(Request::Confirm),
             Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain { on, wait: _ } => Some(on.request(Order::Drain)),
-            Self::Disable(on) => Some(on.request(Order::Disable)),
-            Self::Enable(on) => Some(on.request(Order::Enable)),
+            Self::Disable { on, wait: _ } => Some(on.request(Order::Disable)),
+            Self::Enable { on, until_idle: _ } => Some(on.request(Order::Enable)),
             Self::OnStop { what } => Some(Request::OnStop { what: *what }),
             Self::Weight(on) => Some(Request::Weight { weight: on.weight, on: on.note.subject(on.address) }),
             Self::CheckNow { at } => Some(Request::CheckNow { on: at.place() }),
@@ -327,7 +347,7 @@ pub enum Reader {
 pub fn present(command: &Command, reply: &Reply, reader: Reader) -> Printed {
     let wants_json = matches!(command, Command::Status { json: true, .. } | Command::Why { json: true, .. });
     let text = match &reply.data {
-        Some(data) if wants_json && reply.ok => data.get(),
+        Some(data) if wants_json && reply.ok => &plain_json(data.get()),
         _ => reply.text.as_str(),
     };
     let is_table = matches!(command, Command::Status { json: false, .. });
@@ -348,7 +368,7 @@ impl On {
         Place { address: self.address, virtual_server: self.note.virtual_server.clone() }
     }
 
-    fn request(&self, order: Order) -> Request {
+    pub fn request(&self, order: Order) -> Request {
         Request::Order { order, on: self.note.subject(self.address) }
     }
 }

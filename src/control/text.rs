@@ -1,11 +1,39 @@
 //! Small words that several answers share.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Details come from servers and reasons from operators: nothing of them may reach a terminal as a
-/// control sequence.
+/// control sequence, nor move, hide or turn round what stands beside it.
 pub(super) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().map(|c| if moves_others(c) { '?' } else { c }).collect()
+}
+
+/// The same document for a program, and harmless where a person reads it: what [`clean`] would not show is
+/// written as an escape.
+pub(super) fn plain_json(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    for c in json.chars() {
+        // JSON itself uses line breaks and nothing else of these, but in its strings.
+        if c == '\n' || !moves_others(c) {
+            plain.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(plain, "\\u{unit:04x}");
+            }
+        }
+    }
+    plain
+}
+
+/// Controls, and the characters of Unicode that have no picture: marks that change the direction of the
+/// text around them (UAX 9), line and paragraph separators, spaces without width, tags.
+fn moves_others(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// `1st`, `2nd`, `3rd`, `11th`
@@ -49,6 +77,22 @@ mod tests {
         let said: Vec<String> =
             [412, 9_949, 120_400, 2_500_000].map(Duration::from_micros).map(latency).into();
         assert_eq!(said, ["0.4ms", "9.9ms", "120ms", "2.5s"]);
-        assert_eq!(clean("a\x1b[31m\nb"), "a?[31m?b");
+    }
+
+    #[test]
+    fn what_moves_a_terminal_or_its_text_is_not_shown() {
+        let cases = [
+            ("a\x1b[31m\nb\x07\x7f\u{9b}31m", "a?[31m?b???31m"),
+            ("up \u{202e}nwod\u{202c}", "up ?nwod?"),
+            ("a\u{2066}b\u{2069}\u{200f}\u{61c}", "a?b???"),
+            ("\u{feff}x\u{200b}y\u{2028}z\u{e0041}", "?x?y?z?"),
+            ("Ärger: שלום – 満員 → 5", "Ärger: שלום – 満員 → 5"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(clean(text), shown);
+            let json = plain_json(&serde_json::to_string(text).expect("a text"));
+            assert!(!json.contains(moves_others), "{json:?}");
+            assert_eq!(serde_json::from_str::<String>(&json).expect("JSON"), text);
+        }
     }
 }

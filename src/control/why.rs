@@ -172,7 +172,24 @@ impl Case {
         } else if status.missing {
             "NOT in the kernel's table, although it should be".to_owned()
         } else {
-            "not in the kernel's table".to_owned()
+            format!("not in the kernel's table{}", self.absence())
+        }
+    }
+}
+
+impl Case {
+    /// Why a server that is well serves nobody.
+    fn absence(&self) -> &'static str {
+        let Inquiry { quorum, sorry_server, status, virtual_server, inactive, .. } = &self.inquiry;
+        let sorry_serves = sorry_server.as_ref().is_some_and(|sorry| sorry.active);
+        if !status.alive {
+            ", because it is down"
+        } else if !quorum.up && sorry_serves {
+            ", although it is up: the quorum is lost, and the sorry server serves alone"
+        } else if !inactive.is_empty() && inactive.len() == virtual_server.services.len() {
+            ", although it is up: no service is active"
+        } else {
+            ""
         }
     }
 }

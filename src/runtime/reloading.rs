@@ -153,10 +153,14 @@ impl Supervisor {
 
     /// The file cannot come into force: nothing changes.
     pub(super) fn handle_refusal(&mut self, refusal: &Refusal) {
-        let Wish { answers, .. } = self.reloading.take_wish();
+        let Wish { answers, force, .. } = self.reloading.take_wish();
         let lines = refusal.lines();
         for line in &lines {
             error!("{line}");
+        }
+        if force == Force::Back {
+            error!("going back has failed: what is on trial stays in force, and going back is tried again");
+            return self.end_reload("going back to the configuration before the trial failed, trying again");
         }
         let mistakes = counted(lines.len(), "mistake");
         error!("reload refused: {mistakes}, the running configuration stays");

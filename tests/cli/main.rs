@@ -4,11 +4,15 @@
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod disable;
+#[cfg(test)]
 mod dry_run;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
 mod full_disk;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod import;
 #[cfg(test)]

@@ -146,6 +146,11 @@ impl Daemon<'_> {
         kill(Pid::from_raw(pid), signal).expect("a child of ours");
     }
 
+    /// Of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the daemon to end by itself.
     pub(crate) fn wait(mut self) -> ExitStatus {
         within("lvsd ends", || self.child.try_wait().expect("a child"))

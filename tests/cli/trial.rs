@@ -83,6 +83,89 @@ fn what_is_loaded_meanwhile_is_on_trial_too() {
     wait_for_weights(&place, &[3]);
 }
 
+/// The files are not read again for it: whatever has become of them, it goes back.
+#[test]
+fn it_goes_back_over_a_broken_file() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let daemon = place.start();
+    place.wait_for_servers("installed", &[json!(true), json!(true)]);
+    place.configure(&web(&[(&first, 5)]));
+    assert_eq!(place.ask("reload --confirm 2s").code, Some(0));
+    let config = std::fs::read_to_string(place.path("lvsd.toml")).expect("text");
+    place.write("lvsd.toml", &format!("{config}\nnonsense"));
+    wait_for_weights(&place, &[3, 1]);
+    place.logged("the reload was not confirmed within 2s: going back");
+    assert!(!is_on_trial(&place));
+    daemon.signal(Signal::SIGHUP);
+    place.logged("reload refused: 1 mistake, the running configuration stays");
+    assert_eq!(weights(&place), [3, 1], "a signal after it changes nothing");
+}
+
+/// Going back looks at the host once more, for `active_when`. If that fails, it says so and is tried again.
+#[test]
+fn going_back_that_fails_is_tried_again() {
+    let backend = Backend::new();
+    let gated = |weight| {
+        let gate = "active_when = { address_present = true }\naddress = \"127.0.0.1:80\"";
+        web(&[(&backend, weight)]).replace("address = \"192.0.2.10:80\"", gate)
+    };
+    let place = Place::new(&gated(3));
+    let daemon = place.start();
+    place.configure(&gated(5));
+    assert_eq!(place.ask("reload --confirm 2s").code, Some(0));
+    let descriptors = |limit: &str| {
+        let pid = daemon.id().to_string();
+        let set = std::process::Command::new("prlimit")
+            .args(["--pid", &pid, &format!("--nofile={limit}")])
+            .status();
+        assert!(set.expect("prlimit is there").success());
+    };
+    descriptors("3:1024");
+    let line = place.logged("going back has failed: what is on trial stays in force");
+    assert_eq!(line["level"], "ERROR", "{line}");
+    descriptors("1024:1024");
+    assert!(is_on_trial(&place));
+    wait_for_weights(&place, &[3]);
+    assert!(!is_on_trial(&place));
+    assert!(!place.log().contains("reload refused"), "nobody asked for a reload: {}", place.log());
+}
+
+/// Two at once are one after the other or one together; the way back is to what was in force before both.
+#[test]
+fn two_trials_at_once_have_one_way_back() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let daemon = place.start();
+    place.configure(&web(&[(&backend, 5)]));
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..4).map(|_| scope.spawn(|| place.ask("reload --confirm 2s"))).collect();
+        asked.into_iter().map(|asked| asked.join().expect("an answer")).collect()
+    });
+    for said in answers {
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.stdout.contains("the configuration before it comes back"), "{}", said.stdout);
+    }
+    daemon.signal(Signal::SIGHUP);
+    wait_for_weights(&place, &[3]);
+    assert!(!is_on_trial(&place));
+}
+
+/// Killed, it takes the file too: what is on trial is in the file, and a trial is the process's own.
+#[test]
+fn a_daemon_killed_during_a_trial_takes_the_file_as_it_is() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let daemon = place.start();
+    place.configure(&web(&[(&backend, 5)]));
+    assert_eq!(place.ask("reload --confirm 1h").code, Some(0));
+    daemon.signal(Signal::SIGKILL);
+    daemon.wait();
+    let _daemon = place.start();
+    assert_eq!(weights(&place), [5]);
+    assert!(!is_on_trial(&place));
+}
+
 /// A stop says so; the start after it takes the file, and nothing goes back.
 #[test]
 fn a_restart_takes_the_file_as_it_is() {

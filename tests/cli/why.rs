@@ -253,6 +253,9 @@ fn quorum() {
     assert_eq!((&last["event"], &last["real_server"]), (&json!("quorum_lost"), &Value::Null), "{last}");
     assert!(text.contains("pool: QUORUM LOST, weight 3 of 4, the sorry server takes over"), "{text}");
     assert!(text.contains("; the sorry server 198.51.100.99:80 SERVES"), "{text}");
+    let absence =
+        "not in the kernel's table, although it is up: the quorum is lost, and the sorry server serves alone";
+    assert!(text.contains(absence), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod backends;
 mod driver;
 mod page;
+mod speed;
 #[path = "../cli/support.rs"]
 #[expect(dead_code, reason = "these tests need a part of it")]
 mod support;

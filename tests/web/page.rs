@@ -132,14 +132,18 @@ fn three_servers_and_what_happens_to_them() {
     page.is_clean();
 }
 
+/// A hundred servers in each of twenty pools.
+pub(crate) fn two_thousand(backends: &Backends) -> String {
+    let servers = addresses(backends, 0..100);
+    // No two pools check at the same pace, so that no check is shared.
+    let pools = (0..20).map(|n| pool(&format!("shop-{n}"), 10 + n, 4000 + 100 * n, &servers));
+    format!("{HEAD}{}", pools.collect::<String>())
+}
+
 #[test]
 fn two_thousand_servers() {
     let backends = Backends::new(100);
-    let servers = addresses(&backends, 0..100);
-    // No two pools check at the same pace, so that no check is shared.
-    let pools: String =
-        (0..20).map(|n| pool(&format!("shop-{n}"), 10 + n, 4000 + 100 * n, &servers)).collect();
-    let place = Place::new(&format!("{HEAD}{pools}"));
+    let place = Place::new(&two_thousand(&backends));
     let page = open(&place);
     page.browser.wait_for("2,000 of 2,000 servers up");
     // Folded up: nothing is wrong, so no server has a row.
@@ -161,6 +165,28 @@ fn two_thousand_servers() {
         "window.scrollTo(0, document.body.scrollHeight); return document.querySelectorAll('section').length";
     assert_eq!(page.browser.run(bottom), 21);
     page.fits();
+    page.is_clean();
+}
+
+/// A reload that waits to be confirmed must not be overlooked.
+#[test]
+fn a_trial_is_shown_until_it_is_over() {
+    let backends = Backends::new(3);
+    let with = |count| format!("{HEAD}{}", pool("web", 10, 300, &addresses(&backends, 0..count)));
+    let place = Place::new(&with(2));
+    let page = open(&place);
+    let text = page.browser.wait_for("2 of 2 servers up");
+    assert!(!text.contains("NOT CONFIRMED"), "{text}");
+    place.configure(&with(3));
+    assert_eq!(place.ask("reload --confirm 1h").code, Some(0));
+    let text = page.browser.wait_for("NOT CONFIRMED");
+    assert!(text.contains("goes back unless lvsd confirm comes; 59m"), "{text}");
+    page.browser.wait_for("3 of 3 servers up");
+    let title = page.browser.run("return document.title");
+    assert!(title.as_str().expect("a text").starts_with("✖ not confirmed"), "{title}");
+    page.photograph("not-confirmed");
+    assert_eq!(place.ask("confirm").code, Some(0));
+    within("it is gone", || (!page.browser.text().contains("NOT CONFIRMED")).then_some(()));
     page.is_clean();
 }
 

@@ -12,7 +12,7 @@ use crate::support::{Daemon, Place, within};
 const VIEWERS: usize = 50;
 
 /// A sample of `/metrics` without labels.
-fn metric(daemon: &Daemon<'_>, sample: &str) -> f64 {
+pub(crate) fn metric(daemon: &Daemon<'_>, sample: &str) -> f64 {
     let (code, text) = daemon.page("/metrics");
     assert_eq!(code, 200);
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
@@ -20,7 +20,7 @@ fn metric(daemon: &Daemon<'_>, sample: &str) -> f64 {
 }
 
 /// Of the runs of checks, how many began later than readiness allows.
-fn late(daemon: &Daemon<'_>) -> f64 {
+pub(crate) fn late(daemon: &Daemon<'_>) -> f64 {
     let all = metric(daemon, "lvsd_check_lateness_seconds_count");
     all - metric(daemon, "lvsd_check_lateness_seconds_bucket{le=\"2.5\"}")
 }
@@ -67,7 +67,7 @@ fn fifty_viewers_make_no_check_late() {
 }
 
 /// Reads until the end.
-fn view(address: &str, changes: &Arc<AtomicUsize>) -> std::thread::JoinHandle<()> {
+pub(crate) fn view(address: &str, changes: &Arc<AtomicUsize>) -> std::thread::JoinHandle<()> {
     let mut stream = TcpStream::connect(address).expect("a listener");
     let changes = Arc::clone(changes);
     write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");

@@ -11,7 +11,7 @@ use crate::control::cli::Form;
 use crate::control::exit::ExitCode;
 use crate::control::protocol::{Reply, Request};
 use crate::control::stream::{Item, SILENCE};
-use crate::control::text::clean;
+use crate::control::text::{clean, plain_json};
 
 /// Of an event what people are shown.
 #[derive(Deserialize)]
@@ -39,10 +39,10 @@ pub fn events(
         return Ok(reply.code);
     }
     let opening = match (form, &reply.data) {
-        (Form::Json, Some(data)) => data.get(),
-        (Form::Json | Form::Text, _) => &reply.text,
+        (Form::Json, Some(data)) => plain_json(data.get()),
+        (Form::Json | Form::Text, _) => reply.text,
     };
-    if write(out, opening).is_err() {
+    if write(out, &opening).is_err() {
         return Ok(ExitCode::Done);
     }
     loop {
@@ -50,7 +50,7 @@ pub fn events(
         let written = match connection.receive::<Item>() {
             Ok(Item::Alive) => Ok(()),
             Ok(Item::Event(event)) => match form {
-                Form::Json => write(out, &format!("{{\"event\":{}}}", event.get())),
+                Form::Json => write(out, &format!("{{\"event\":{}}}", plain_json(event.get()))),
                 Form::Text => write(out, &text(event.get())),
             },
             Ok(Item::End(end)) => {

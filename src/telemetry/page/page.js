@@ -15,13 +15,14 @@
 
   // What is known, as of the last message. Ages have become moments of this machine's clock.
   let pools = new Map();
-  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false };
+  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, until: null };
   let recent = [];
   let counted = null;
   let sections = new Map();
   let allChanges = false;
 
-  const clean = (text) => String(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, "?");
+  // As the command line does it: controls, and what has no picture but moves the text around it.
+  const clean = (text) => String(text).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, "?");
   function el(tag, name, ...children) {
     const node = document.createElement(tag);
     if (name) node.className = name;
@@ -107,8 +108,9 @@
     const now = Date.now();
     const before = pools;
     if (whole) pools = new Map();
-    const { name, kernel, broken_checks, dry_run } = document;
-    facts = { name, kernel, broken_checks, dry_run };
+    const { name, kernel, broken_checks, dry_run, unconfirmed_ms } = document;
+    const until = unconfirmed_ms === undefined ? null : now + unconfirmed_ms;
+    facts = { name, kernel, broken_checks, dry_run, until };
     for (const news of document.virtual_servers) {
       const old = whole ? null : pools.get(news.name);
       const servers = old ? old.servers : new Map();
@@ -203,6 +205,7 @@
   function title() {
     const sum = tally();
     const problems = [sum.lost ? sum.lost + " without quorum" : "", sum.down ? sum.down + " down" : ""].filter(Boolean);
+    if (facts.until !== null) problems.push("not confirmed");
     return (problems.length ? "✖ " + problems.join(", ") : "✔ all up") + " – lvsd " + clean(facts.name);
   }
   function drawTotals(all) {
@@ -218,11 +221,14 @@
     items.push(item("soft", "⇄", sum.active, "active connections" + (counted === null ? "" : ", " + perSecond(sum.rate) + " new/s")));
     $("totals").replaceChildren(...items);
     const remarks = [];
+    if (facts.until !== null) {
+      remarks.push(el("li", "bad", el("span", "bad-word", "! NOT CONFIRMED: "), "a reload is on trial, and goes back unless ", el("code", "", "lvsd confirm"), " comes; ", moment(facts.until, "left")));
+    }
     if (facts.dry_run) remarks.push("Dry run: the table is in memory, the kernel's is not touched.");
     const { operations, failures, drift } = facts.kernel;
     if (failures || drift) remarks.push(`Kernel, since the start: ${number(operations)} changes asked for, ${number(failures)} refused, ${number(drift)} found changed by others.`);
     if (facts.broken_checks) remarks.push(count(facts.broken_checks, "run") + " of checks broke, see the log.");
-    $("remarks").replaceChildren(...remarks.map((text) => el("li", "", text)));
+    $("remarks").replaceChildren(...remarks.map((remark) => typeof remark === "string" ? el("li", "", remark) : remark));
   }
   function newSection(name) {
     const section = { node: el("section", ""), head: el("div", ""), list: el("ul", "servers"), more: el("button", "more"), fold: el("button", "more"),

@@ -107,12 +107,25 @@ fn plain_lines_have_time_level_message_and_fields() {
 
 #[test]
 fn nothing_from_outside_forges_a_line_or_steers_a_terminal() {
-    let hostile = "x\n2026-11-29T22:31:00Z INFO  forged\r\u{1b}[2J\u{7}\u{9b}";
+    let hostile =
+        "x\n2026-11-29T22:31:00Z INFO  forged\r\u{1b}[2J\u{7}\u{9b}\u{202e}\u{2066}\u{200b}\u{e0041}";
     for format in [Format::Plain, Format::Json, Format::Journal] {
         let line = encoded(format, Level::INFO, &fields(hostile, &[("reason", text(hostile))]));
         // The journal keeps a field's own bytes apart; JSON escapes, and is no terminal's food.
         let words = line.split("\nREASON").next().unwrap();
-        assert!(!words.contains(['\u{1b}', '\r', '\u{7}']), "{words:?}");
+        assert!(
+            !words.contains([
+                '\u{1b}',
+                '\r',
+                '\u{7}',
+                '\u{9b}',
+                '\u{202e}',
+                '\u{2066}',
+                '\u{200b}',
+                '\u{e0041}'
+            ]),
+            "{words:?}"
+        );
         assert!(format == Format::Json || !words.contains('\u{9b}'), "{words:?}");
     }
     let plain = encoded(Format::Plain, Level::INFO, &fields(hostile, &[("reason", text("say \"x\\\"\n"))]));
