@@ -33,6 +33,7 @@
 //! - Asking for the family loads ip_vs, where the kernel may load modules by itself.
 //! - Traffic counters are brought up to date every second or two, connection counts at once.
 
+pub mod bytes;
 mod codec;
 mod error;
 mod handle;

@@ -179,7 +179,9 @@ impl Supervisor {
             return self.end_reload(&status);
         }
         let Ready { config, warnings, kinds, digest, mut readings } = ready;
+        // Comparing both takes as long as switching does.
         if force == Force::No
+            && self.config.daemon.max_removed.is_some()
             && let Some(refusal) =
                 too_much(&self.config, &self.engine.plan_reload(&config, &readings.presence))
         {

@@ -41,17 +41,19 @@ pub(super) fn noop(buffer: &mut Vec<u8>, flags: NlmF, sequence: u32) {
 
 /// With a length of 0 so far.
 fn netlink_header(buffer: &mut Vec<u8>, header: Header) {
-    buffer.extend_from_slice(&[0; 4]);
-    buffer.extend_from_slice(&header.family.to_ne_bytes());
-    buffer.extend_from_slice(&header.flags.bits().to_ne_bytes());
-    buffer.extend_from_slice(&header.sequence.to_ne_bytes());
-    // The port: the kernel fills in ours, and looks at none that is not 0.
-    buffer.extend_from_slice(&[0; 4]);
+    let [[a, b], [c, d]] = [header.family.to_ne_bytes(), header.flags.bits().to_ne_bytes()];
+    let [e, f, g, h] = header.sequence.to_ne_bytes();
+    // The port, last: the kernel fills in ours, and looks at none that is not 0.
+    buffer.extend_from_slice(&[0, 0, 0, 0, a, b, c, d, e, f, g, h, 0, 0, 0, 0]);
 }
 
 impl Writer<'_> {
     pub(super) fn bytes(&mut self, kind: impl Into<u16>, payload: &[u8]) {
-        self.attribute(kind.into(), |writer| writer.buffer.extend_from_slice(payload));
+        let [length, kind] = [u16::try_from(payload.len() + 4).unwrap_or(u16::MAX), kind.into()];
+        let [[a, b], [c, d]] = [length.to_ne_bytes(), kind.to_ne_bytes()];
+        self.buffer.extend_from_slice(&[a, b, c, d]);
+        self.buffer.extend_from_slice(payload);
+        pad(self.buffer);
     }
 
     /// With the zero byte that the kernel's policy asks for.
@@ -92,12 +94,17 @@ impl Writer<'_> {
         body(self);
         let length = u16::try_from(self.buffer.len() - start).unwrap_or(u16::MAX);
         patch(self.buffer, start, &length.to_ne_bytes());
-        self.buffer.resize(self.buffer.len().next_multiple_of(4), 0);
+        pad(self.buffer);
     }
 }
 
+fn pad(buffer: &mut Vec<u8>) {
+    let missing = buffer.len().next_multiple_of(4) - buffer.len();
+    buffer.extend_from_slice([0; 3].get(..missing).unwrap_or_default());
+}
+
 fn patch(buffer: &mut [u8], at: usize, bytes: &[u8]) {
-    for (place, byte) in buffer.iter_mut().skip(at).zip(bytes) {
-        *place = *byte;
+    if let Some(place) = buffer.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
     }
 }
