@@ -71,6 +71,36 @@ fn it_asks_for_metrics_and_labels_that_there_are() {
 }
 
 #[test]
+fn it_can_be_imported_with_whatever_the_data_source_is_called() {
+    let dashboard = dashboard();
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let panels = list(&dashboard["panels"]);
+    let numbers: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().expect("a number")).collect();
+    assert_eq!(numbers.len(), panels.len(), "two panels have one number");
+
+    let variables = list(&dashboard["templating"]["list"]);
+    let names: BTreeSet<_> = variables.iter().filter_map(|variable| variable["name"].as_str()).collect();
+    assert!(variables.iter().any(|v| v["name"] == "datasource" && v["type"] == "datasource"));
+    let source = serde_json::json!({ "type": "prometheus", "uid": "${datasource}" });
+    let asked = panels.iter().filter(|panel| panel["type"] != "row");
+    for panel in asked {
+        assert_eq!(panel["datasource"], source, "{}", panel["title"]);
+        let targets = list(&panel["targets"]);
+        let letters: BTreeSet<_> = targets.iter().filter_map(|target| target["refId"].as_str()).collect();
+        assert!(!targets.is_empty() && letters.len() == targets.len(), "{}", panel["title"]);
+    }
+    for variable in variables.iter().filter(|variable| variable["type"] == "query") {
+        assert_eq!(variable["datasource"], source, "{}", variable["name"]);
+    }
+    // A variable that is not defined stays as it is, and the question finds nothing.
+    let used = Regex::new(r"\$\{?(\w+)").expect("a pattern");
+    let text = dashboard.to_string();
+    for name in used.captures_iter(&text).map(|found| found[1].to_owned()) {
+        assert!(name.starts_with("__") || names.contains(name.as_str()), "${name} is no variable");
+    }
+}
+
+#[test]
 fn no_panel_stands_on_another_and_each_has_a_title() {
     let dashboard = dashboard();
     let mut taken = BTreeSet::new();

@@ -1,0 +1,4 @@
+//! The packages as data: what they hold, without building them.
+
+#[cfg(test)]
+mod lists;
