@@ -57,6 +57,8 @@ impl Director {
             }
         });
         let director = Self { space: space.clone(), folder, heard };
+        // Of its own, so that a test can put a full or a broken disk there.
+        fs::create_dir(director.path("state")).expect("the folder is ours");
         director.configure(config);
         director
     }
@@ -64,16 +66,19 @@ impl Director {
     /// Writes the configuration: `[daemon]` with this director's files, lines of `config` up to
     /// the first table (more daemon settings), then the rest.
     pub(crate) fn configure(&self, config: &str) {
-        let (socket, state) = (self.path("control.sock"), self.path("state.json"));
+        let (socket, state) = (self.path("control.sock"), self.path("state/state.json"));
         let head = format!("[daemon]\ncontrol_socket = {socket:?}\nstate_file = {state:?}\n");
-        fs::write(self.config(), head + config).expect("the folder is ours");
+        // Renamed, as whoever writes it should: a reload in between would read half of it.
+        let new = self.path("lvsd.toml.new");
+        fs::write(&new, head + config).expect("the folder is ours");
+        fs::rename(new, self.config()).expect("the folder is ours");
     }
 
     pub(crate) fn config(&self) -> PathBuf {
         self.path("lvsd.toml")
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -84,9 +89,15 @@ impl Director {
 
     /// Starts a daemon and does not wait for anything.
     pub(crate) fn spawn(&self) -> Daemon<'_> {
+        self.spawn_by(&["env"])
+    }
+
+    /// The same by a program that becomes the daemon, such as `env` or `prlimit`, with its arguments.
+    pub(crate) fn spawn_by(&self, program: &[&str]) -> Daemon<'_> {
         let log = File::options().create(true).append(true).open(self.path("log")).expect("a log");
-        let mut command = Command::new(LVSD);
-        command.arg("run").arg("-c").arg(self.config());
+        let (program, arguments) = program.split_first().expect("a program");
+        let mut command = Command::new(program);
+        command.args(arguments).args([LVSD, "run", "-c"]).arg(self.config());
         command.env("NOTIFY_SOCKET", self.path("notify"));
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a copy")).stderr(log);
         let next = self.heard.lines.lock().expect("no panic holds it").len();

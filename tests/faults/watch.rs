@@ -1,0 +1,90 @@
+//! The kernel's table, read every few milliseconds, and what was wrong with it.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::lab::net::Space;
+use crate::lab::wait::pause;
+
+/// Services with the weights of their destinations.
+pub(crate) type Table = BTreeMap<String, BTreeMap<String, u32>>;
+
+/// What is wrong with a table; nothing if nothing is.
+pub(crate) type Judge = fn(&Table) -> Option<String>;
+
+pub(crate) struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) samples: u64,
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Watch {
+    pub(crate) fn start(space: &Space, judge: Judge) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = space.spawn(move || {
+            let mut seen = Seen::default();
+            while !stopped.load(Ordering::Relaxed) {
+                seen.samples += 1;
+                // Of this thread, whose name space is not the program's.
+                let text = std::fs::read_to_string("/proc/thread-self/net/ip_vs").expect("IPVS is there");
+                if let Some(complaint) = judge(&parse(&text)) {
+                    seen.wrong.push(format!("{complaint}:\n{text}"));
+                }
+                pause(Duration::from_millis(3));
+            }
+            seen
+        });
+        Self { stop, thread }
+    }
+
+    pub(crate) fn stop(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("it does not panic")
+    }
+}
+
+fn parse(text: &str) -> Table {
+    let mut table = Table::new();
+    let mut service = String::new();
+    for line in text.lines().skip(3) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["->", destination, _forward, weight, ..] => {
+                let weight = weight.parse().expect("a weight");
+                table.entry(service.clone()).or_default().insert(address(destination), weight);
+            }
+            [_protocol, at, ..] => {
+                service = address(at);
+                table.entry(service.clone()).or_default();
+            }
+            _ => {}
+        }
+    }
+    table
+}
+
+/// `C000020A:0050` as people write it.
+fn address(hex: &str) -> String {
+    let number = |text| u32::from_str_radix(text, 16).expect("hexadecimal");
+    let (host, port) = hex.split_once(':').expect("an address and a port");
+    format!("{}:{}", Ipv4Addr::from(number(host)), number(port))
+}
+
+#[test]
+fn what_the_kernel_prints_is_read() {
+    let text = "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n  \
+        -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n\
+        TCP  C000020A:0050 wrr  \n  -> C633640B:0050      Masq    3      0          7         \n";
+    let table = parse(text);
+    assert_eq!(table["192.0.2.10:80"], BTreeMap::from([("198.51.100.11:80".to_owned(), 3)]));
+}
