@@ -13,6 +13,7 @@ pub mod net;
 pub mod notify;
 pub mod process;
 pub mod runtime;
+mod shown;
 pub mod telemetry;
 
 /// Of this version, for the manual pages.

@@ -14,7 +14,7 @@ use regex::Regex;
 type Rule = fn(&str, &str) -> Vec<String>;
 
 /// The top modules, and what each may name of the others by `crate::`.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("engine", &[]),
     ("addresses", &[]),
     ("config", &["engine"]),
@@ -25,8 +25,9 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("checks", &["engine", "process", "net"]),
     ("health", &["engine"]),
     ("notify", &["engine", "process", "net"]),
-    ("control", &["engine"]),
-    ("telemetry", &["engine"]),
+    ("shown", &[]),
+    ("control", &["engine", "shown"]),
+    ("telemetry", &["engine", "shown"]),
     (
         "runtime",
         &[

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use tracing::Level;
 
 use super::record::{Fields, Value};
+use crate::shown::{moves_others, plain_json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -145,19 +146,7 @@ fn json(head: &Head<'_>, fields: &Fields) -> Vec<u8> {
 }
 
 fn quoted(text: &str) -> String {
-    let json = serde_json::Value::from(text).to_string();
-    let mut out = String::with_capacity(json.len());
-    // JSON lets stand what a terminal would not: as an escape it is the same text.
-    for c in json.chars() {
-        if moves_others(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _infallible = write!(out, "\\u{unit:04x}");
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    plain_json(&serde_json::Value::from(text).to_string())
 }
 
 /// The message and its fields. Control characters are shown, never sent: they may come from a
@@ -205,15 +194,6 @@ fn push_shown(out: &mut String, c: char, as_it_is: bool) {
     } else {
         out.extend(c.escape_default());
     }
-}
-
-/// Controls, and what has no picture but turns round, hides or breaks the text around it (UAX 9): a log may be
-/// read with `cat`.
-fn moves_others(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Five columns.
