@@ -339,7 +339,7 @@ impl Dumper {
 
     /// The kernel answers for a service that has gone as for one that is empty.
     fn drop_vanished(&mut self, deadline: &mut Deadline, observed: &mut Observed) -> Result<(), Reason> {
-        let (present, _) = self.services(deadline, &mut observed.totals)?;
+        let (present, _) = self.list(deadline, &mut observed.totals)?;
         let is_doubtful = |(id, service): &(&ServiceId, &Arc<Service>)| {
             service.destinations.is_empty() && !present.contains_key(id)
         };
