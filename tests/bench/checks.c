@@ -17,17 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REAL = 0x7f100000, AT_ONCE = 64 };
+#include "common.h"
+
+enum { AT_ONCE = 64 };
 static int http, poll_fd, under_way;
 static long checks, failures;
-
-static void die(const char *what) { perror(what); exit(1); }
-
-static long long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 static void start(int i) {
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(8080), .sin_addr.s_addr = htonl(REAL + i) };

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use crate::lab::net::Space;
 use crate::lab::wait::{output, within};
 
-/// As in table.c, responders.c and checks.c.
+/// As in table.c and common.h.
 const VIRTUAL: u32 = 0x0ac8_0000;
 const REAL: u32 = 0x7f10_0000;
 /// Where nothing answers, not even by a reset.

@@ -21,7 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REAL = 0x7f100000, MOST = 1 << 20, OPEN_FILES = 200000 };
+#include "common.h"
+
+enum { MOST = 1 << 20, OPEN_FILES = 200000 };
 enum mood { OK, FAIL, MUTE };
 
 static int http, poll_fd, count;
@@ -30,14 +32,6 @@ static unsigned char *mood;
 static int *server_of; /* by descriptor */
 static long long (*arrivals)[2];
 static int arrived;
-
-static void die(const char *what) { perror(what); exit(1); }
-
-static long long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 static void watch(int fd, unsigned long long key) {
     struct epoll_event e = { .events = EPOLLIN, .data.u64 = key };

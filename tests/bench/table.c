@@ -25,20 +25,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VIRTUAL = 0x0ac80000, REAL = 0x7f100000, BATCH = 250, MOST_SERVICES = 16384 };
+#include "common.h"
+
+enum { VIRTUAL = 0x0ac80000, BATCH = 250, MOST_SERVICES = 16384 };
 
 static int family, netlink_fd, raw_fd;
 static char *out;
 static size_t used, size, *ends;
 static int count;
-
-static void die(const char *what) { perror(what); exit(1); }
-
-static long long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 static void report(long long began) { printf("%.6f\n", (now() - began) / 1e9); }
 

@@ -23,13 +23,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common.h"
+
 enum { MOST = 1 << 20, GET_SERVICE = 4, GET_DEST = 8, GET_DAEMON = 11, GET_CONFIG = 13, GET_INFO = 15 };
 
 static double *resets, *lags;
 static long reset_count, lag_count, writes, datagrams;
 static double first_dump, last_answer, last_write_answer, asked;
-
-static void die(const char *what) { perror(what); exit(1); }
 
 static int tap(const char *device, int protocol, int type) {
     struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_protocol = htons(protocol), .sll_ifindex = if_nametoindex(device) };
