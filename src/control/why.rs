@@ -175,9 +175,7 @@ impl Case {
             format!("not in the kernel's table{}", self.absence())
         }
     }
-}
 
-impl Case {
     /// Why a server that is well serves nobody.
     fn absence(&self) -> &'static str {
         let Inquiry { quorum, sorry_server, status, virtual_server, inactive, .. } = &self.inquiry;

@@ -16,6 +16,8 @@ mod start;
 mod stop;
 mod two_directors;
 
+use crate::lab::net::{FOREIGN, add_foreign};
+
 /// One HTTP-checked service with two servers, quick to judge.
 const WEB: &str = r#"
 [defaults]
@@ -41,12 +43,3 @@ const WEB_SECOND: &str = "-a -t 192.0.2.10:80 -r 198.51.100.12:80 -m -w 1";
 /// What [`WEB`] is in the table while both servers are well.
 const WEB_TABLE: [&str; 3] = [WEB_SERVICE, WEB_FIRST, WEB_SECOND];
 const WEB_ADDRESS: &str = "192.0.2.10:80";
-
-/// A service that is somebody else's.
-const FOREIGN: [&str; 2] = ["-A -t 192.0.2.11:25 -s rr", "-a -t 192.0.2.11:25 -r 198.51.100.14:25 -m -w 5"];
-
-fn add_foreign(space: &crate::lab::net::Space) {
-    for line in FOREIGN {
-        space.ipvsadm(line);
-    }
-}

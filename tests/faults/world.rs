@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::lab::backend::Backend;
 use crate::lab::client::Traffic;
-use crate::lab::net::Network;
+use crate::lab::net::{FOREIGN, Network, add_foreign};
 use crate::lab::wait::{pause, until};
 use crate::process::{Daemon, Director, wait_for_table};
 use crate::watch::{Judge, Table, Watch};
@@ -36,9 +36,6 @@ weight = 3
 [[virtual_server.real_server]]
 address = "198.51.100.12:80"
 "#;
-
-/// Somebody else's.
-const FOREIGN: [&str; 2] = ["-A -t 192.0.2.11:25 -s rr", "-a -t 192.0.2.11:25 -r 198.51.100.14:25 -m -w 5"];
 
 pub(crate) struct World {
     pub(crate) network: Network,
@@ -92,9 +89,7 @@ impl World {
     pub(crate) fn new(config: &str) -> Self {
         let network = Network::new();
         let backends = [FIRST, SECOND].map(|at| Backend::start(&network.servers, at));
-        for line in FOREIGN {
-            network.director.ipvsadm(line);
-        }
+        add_foreign(&network.director);
         let director = Director::new(&network.director, config);
         Self { network, _backends: backends, director }
     }

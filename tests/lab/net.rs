@@ -121,6 +121,16 @@ fn require_ipvs() {
     );
 }
 
+/// A service that is somebody else's, as ipvsadm prints it.
+pub(crate) const FOREIGN: [&str; 2] =
+    ["-A -t 192.0.2.11:25 -s rr", "-a -t 192.0.2.11:25 -r 198.51.100.14:25 -m -w 5"];
+
+pub(crate) fn add_foreign(director: &Space) {
+    for line in FOREIGN {
+        director.ipvsadm(line);
+    }
+}
+
 /// A client, a director that forwards, and a network of real servers behind it.
 ///
 /// | space | addresses |
