@@ -140,7 +140,8 @@ fn write_states(path: &Path, receiver: &Receiver<Job>) {
 /// where its stamp is.
 fn write(path: &Path, stored: &Stored) -> std::io::Result<(File, u64)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    // The same in each run: what a kill in the middle of a write leaves goes at the next one.
+    let temporary = path.with_file_name(format!(".{name}.new"));
     let result = write_and_rename(&temporary, path, stored);
     if result.is_err() {
         let _ = std::fs::remove_file(&temporary);

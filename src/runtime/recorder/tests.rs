@@ -122,7 +122,7 @@ impl Rig {
     }
 
     fn obstacle(&self) -> std::path::PathBuf {
-        self.directory.path().join(format!(".state.json.{}", std::process::id()))
+        self.directory.path().join(".state.json.new")
     }
 }
 

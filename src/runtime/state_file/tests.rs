@@ -29,7 +29,7 @@ impl Place {
     }
 
     fn temporary(&self) -> PathBuf {
-        self.path.with_file_name(format!(".state.json.{}", std::process::id()))
+        self.path.with_file_name(".state.json.new")
     }
 
     fn read(&self) -> State {
