@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -82,8 +83,14 @@ impl Scraper {
             control_refused: self.refused.count(),
             http_closed: self.closed.count(),
             log_lost: (self.lost)(),
+            tasks: tasks(),
         }
     }
+}
+
+/// Under way on this thread's runtime.
+fn tasks() -> usize {
+    Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
 }
 
 fn last_answer(answers: &Answers) -> Option<SystemTime> {
@@ -118,6 +125,7 @@ impl Supervisor {
             broken_checks: self.announcer.broken_checks,
             running: self.probes.running(),
             slots: self.probes.slots(),
+            tasks: tasks(),
             notifications: self.notified(),
             addresses: self.vips.pictures(),
             made_in: began.elapsed(),

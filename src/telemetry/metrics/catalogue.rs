@@ -109,6 +109,7 @@ catalogue! {
     OPEN_FDS = Gauge "process_open_fds" [] "Its open file descriptors";
     MAX_FDS = Gauge "process_max_fds" [] "Its limit of these";
     THREADS = Gauge "process_threads" [] "Its threads";
+    TASKS = Gauge "lvsd_tasks" ["thread"] "Tasks under way on the thread of the checks and on the one that answers clients";
     START_TIME = Gauge "process_start_time_seconds" [] "When it was started, in seconds since 1970";
 }
 

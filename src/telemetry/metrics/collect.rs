@@ -47,7 +47,7 @@ impl Collector for Page {
         families.number(&list::DUMP_TIME, around.dumped.and_then(super::seconds_since_1970))?;
         writes(&mut families, daemon)?;
         clients(&mut families, daemon, around)?;
-        process(&mut families, &self.process, around)
+        process(&mut families, &self.process, daemon, around)
     }
 }
 
@@ -247,12 +247,19 @@ fn clients(families: &mut Families<'_>, daemon: Daemon<'_>, around: &Around) -> 
     families.number(&list::LOG_LOST, Some(around.log_lost))
 }
 
-fn process(families: &mut Families<'_>, process: &Process, around: &Around) -> fmt::Result {
+fn process(
+    families: &mut Families<'_>,
+    process: &Process,
+    daemon: Daemon<'_>,
+    around: &Around,
+) -> fmt::Result {
     families.number(&list::CPU, process.cpu)?;
     families.number(&list::RESIDENT, process.resident)?;
     families.number(&list::VIRTUAL, process.virtual_memory)?;
     families.number(&list::OPEN_FDS, process.open_fds)?;
     families.number(&list::MAX_FDS, process.max_fds)?;
     families.number(&list::THREADS, process.threads)?;
+    let checks = daemon.map(|d| (["checks"], d.tasks as u64));
+    families.numbers(&list::TASKS, checks.into_iter().chain([(["front"], around.tasks as u64)]))?;
     families.number(&list::START_TIME, around.started.and_then(super::seconds_since_1970))
 }

@@ -34,6 +34,8 @@ pub struct DaemonPicture {
     pub broken_checks: u64,
     pub running: usize,
     pub slots: usize,
+    /// On the supervisor's own thread.
+    pub tasks: usize,
     pub notifications: Vec<Notified>,
     pub addresses: Vec<AddressPicture>,
     /// How long the supervisor took to make this.
@@ -80,6 +82,8 @@ pub struct Around {
     pub control_refused: u64,
     pub http_closed: u64,
     pub log_lost: u64,
+    /// On the thread that answers clients.
+    pub tasks: usize,
 }
 
 /// What has been counted since the start.

@@ -134,6 +134,7 @@ fn picture(name: &str) -> Picture {
             broken_checks: 0,
             running: 1,
             slots: 100,
+            tasks: 2,
             addresses: vec![AddressPicture { at: virtual_address(), wanted: true, announced: Some(false) }],
             notifications: vec![Notified { channel: "script".to_owned(), result: "dropped", count: 3 }],
             made_in: Duration::from_millis(2),
