@@ -53,11 +53,14 @@ struct Server {
 impl Server {
     /// Starts a program that listens on `address`, and waits until it does.
     async fn start(mut command: Command, address: SocketAddr) -> Self {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("start {command:?}: {error}; is it installed?"));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Self::start_talking(command, address).await
+    }
+
+    /// The same for a program whose standard input and output are the test's.
+    async fn start_talking(mut command: Command, address: SocketAddr) -> Self {
+        let child =
+            command.spawn().unwrap_or_else(|error| panic!("start {command:?}: {error}; is it installed?"));
         let mut server = Self { child, address };
         for _ in 0..400 {
             if let Some(status) = server.child.try_wait().unwrap() {

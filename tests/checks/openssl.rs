@@ -117,3 +117,30 @@ async fn a_client_certificate_is_shown() {
         assert!(refused.starts_with("down: ") && refused.contains("the server refused: alert "), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_wants_to_negotiate_again_is_down_in_time() {
+    use std::io::{BufRead as _, Write as _};
+
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    self_signed(directory, "own", "rsa:2048");
+    let address = free_address();
+    let mut command = Command::new("openssl");
+    command.current_dir(directory).args(["s_server", "-tls1_2", "-cert", "own.pem", "-key", "own.key"]);
+    command.args(["-accept", &address.to_string()]).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut server = Server::start_talking(command, address).await;
+    let (commands, said) = (server.child.stdin.take().unwrap(), server.child.stdout.take().unwrap());
+    // It shows what it hears: a request is answered by its wish to begin anew.
+    let provoker = std::thread::spawn(move || {
+        let mut lines = std::io::BufReader::new(said).lines().map_while(Result::ok);
+        let heard = lines.any(|line| line.starts_with("GET / "));
+        (&commands).write_all(b"r\n").unwrap();
+        heard
+    });
+    let http = get("/", contains("never"), Some(tls(false)));
+    let outcome = check_within(address, CheckKind::Http(http), Duration::from_secs(5)).await;
+    assert_eq!(words(&outcome), "down: reply: connection closed without a whole reply (read nothing)");
+    assert!(provoker.join().unwrap());
+}
