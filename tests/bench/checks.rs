@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use tempfile::NamedTempFile;
 
 use crate::figure::{Bench, Bound};
-use crate::lab::wait::pause;
+use crate::lab::wait::{pause, within};
 use crate::programs::{Arrivals, Daemon, Responders, Shape, reference, space};
 
 /// How far from the interval the time between two checks of a server was, in milliseconds.
@@ -107,12 +107,13 @@ fn window(daemon: &Daemon, responders: &mut Responders, seconds: u64) -> [f64; 3
     [arrivals / (end - began), (after - before) / arrivals.max(1.0), end - began]
 }
 
-/// strace counts what passes between its start and its end, so arrivals are counted over the same time.
+/// strace counts what passes between its attaching and its end, so arrivals are counted over the same time.
 fn system_calls(daemon: &Daemon, responders: &mut Responders, seconds: u64) -> f64 {
     let summary = NamedTempFile::new().expect("a file");
     let mut command = Command::new("strace");
     command.args(["-f", "-c", "-o"]).arg(summary.path()).args(["-p", &daemon.pid().to_string()]);
     let mut strace = command.stderr(Stdio::null()).spawn().expect("tests/lab/install bench installs strace");
+    within(Duration::from_secs(10), "strace follows every thread", || daemon.is_traced().then_some(()));
     responders.tell("clear");
     pause(Duration::from_secs(seconds));
     kill(Pid::from_raw(i32::try_from(strace.id()).expect("a process number")), Signal::SIGINT).expect("ours");

@@ -343,6 +343,13 @@ impl Daemon {
         self.child.id()
     }
 
+    /// Whether a tracer is attached to each of its threads.
+    pub(crate) fn is_traced(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it lives").flatten();
+        let status = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status"));
+        threads.filter_map(|thread| status(thread).ok()).all(|text| !text.contains("TracerPid:\t0\n"))
+    }
+
     fn proc(&self, file: &str) -> String {
         let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         let path = format!("/proc/{}/{file}", self.child.id());
