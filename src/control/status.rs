@@ -19,7 +19,7 @@ mod difference;
 mod paint;
 mod table;
 pub use difference::{Difference, difference};
-pub use paint::{Colours, Terminal, fit};
+pub use paint::{Colours, Terminal, cut, fit};
 pub use table::table;
 
 /// The answer to a status request: table and JSON. `daemon` is the daemon's name. `only` limits

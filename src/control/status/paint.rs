@@ -1,6 +1,8 @@
 //! The table of `lvsd status` on a terminal: lines that fit, and colours. Colours only repeat what the words
 //! say: whoever does not see them misses nothing.
 
+use unicode_width::UnicodeWidthStr as _;
+
 /// What a terminal is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
@@ -45,12 +47,15 @@ pub fn fit(table: &str, terminal: Terminal) -> String {
     table.lines().map(line).collect::<Vec<String>>().join("\n")
 }
 
-fn cut(line: &str, columns: usize) -> String {
-    if line.chars().count() <= columns {
-        line.to_owned()
-    } else {
-        line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+/// To this many columns. A character takes two of them, or one, or none, or changes what the one before it takes.
+pub fn cut(line: &str, columns: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
     }
+    let ends = line.char_indices().map(|(at, c)| at + c.len_utf8());
+    let parts = ends.filter_map(|end| line.get(..end));
+    let fitting = parts.take_while(|part| part.width() < columns).last();
+    fitting.unwrap_or_default().to_owned() + "…"
 }
 
 fn paint(line: &str, colours: Colours) -> String {
@@ -135,8 +140,24 @@ up  rr  quorum up for 0s";
     fn lines_fit_whatever_the_width() {
         for columns in 0..90 {
             let table = fit(TABLE, Terminal { columns, colours: Colours::Off });
-            assert!(table.lines().all(|line| line.chars().count() <= columns.max(1)), "{columns}: {table}");
+            assert!(table.lines().all(|line| line.width() <= columns.max(1)), "{columns}: {table}");
         }
         assert_eq!(fit("äöüß", Terminal { columns: 3, colours: Colours::Off }), "äö…");
+    }
+
+    /// What takes two columns, what takes none, and sequences that are one picture.
+    #[test]
+    fn wide_characters_count_as_what_they_take() {
+        let off = |columns| Terminal { columns, colours: Colours::Off };
+        assert_eq!(fit("网页服务", off(8)), "网页服务");
+        assert_eq!(fit("网页服务", off(7)), "网页服…");
+        assert_eq!(fit("网页服务", off(6)), "网页…");
+        assert_eq!(fit("a\u{301}b\u{301}c", off(3)), "a\u{301}b\u{301}c");
+        let lines = ["网页 web 🔥🔥 down", "👩‍👩‍👧‍👦 🇩🇪 ✈️ e\u{301}e\u{301}", "ｆｕｌｌ ﾊﾝｶｸ 한글"];
+        for (line, columns) in lines.iter().flat_map(|line| (1..40).map(move |columns| (line, columns))) {
+            let shown = fit(line, off(columns));
+            assert!(shown.width() <= columns, "{columns}: {shown}");
+            assert_eq!(shown == *line, line.width() <= columns, "{columns}: {shown}");
+        }
     }
 }
