@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::checker::{Checker, CheckerState};
+use super::guard::Counted;
 use super::model::{self, Config};
 use super::past::{Past, PastServer};
 use super::real_server::RealServer;
@@ -25,6 +26,7 @@ pub(super) fn build_pools(config: &Config, past: &Past, plan: &Plan, now: Time) 
         let mut built = VirtualServer::new(Arc::clone(pool), servers.collect(), quorum_up);
         let before = among.first().and_then(|at| past.pools.get(*at));
         built.since = before.and_then(|b| b.since).unwrap_or(now);
+        built.keeping = before.map(|b| b.keeping.clone()).unwrap_or_default();
         built
     };
     config.virtual_servers.iter().enumerate().map(pool).collect()
@@ -54,7 +56,8 @@ fn build_server(
         was_alive: false,
         told: before.is_some_and(|b| b.told),
         since: Time::ZERO,
-        counted: 0,
+        kept: before.is_some_and(|b| b.kept),
+        counted: Counted::default(),
     };
     server.was_alive = before.and_then(|b| b.was_alive).unwrap_or_else(|| server.is_alive());
     server

@@ -16,6 +16,7 @@ mod desired;
 mod event;
 pub mod figures;
 mod gate;
+mod guard;
 mod identity;
 pub mod inquiry;
 pub mod memory;
@@ -40,6 +41,7 @@ use std::time::Duration;
 pub use checker::{Checker, CheckerState, Judgement, Transition};
 pub use event::{Cause, Command, Event, Evidence, News, OrderChange, Server};
 pub use gate::{Holder, Presence, Standing};
+pub use guard::Guard;
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use readings::Readings;
@@ -95,7 +97,7 @@ impl Engine {
         engine.expire_orders(now);
         engine.replace_schedule(now);
         engine.take_readings(readings, now);
-        engine.unsettled.clear();
+        engine.settle_all_guards();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
@@ -125,7 +127,7 @@ impl Engine {
             }
         }
         self.take_readings(readings, now);
-        self.unsettled.clear();
+        self.settle_all_guards();
         for index in 0..self.pools.len() {
             let known = plan.carried.quorum_up.get(&index);
             if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
@@ -276,20 +278,33 @@ impl Engine {
         let Some(pool) = self.pools.get_mut(pool_at) else { return false };
         let virtual_server = Arc::clone(&pool.config);
         let Some(server) = pool.real_servers.get_mut(server_at) else { return false };
-        let (alive, weight, counted) = (server.is_alive(), server.effective_weight(), server.counted);
+        let (alive, weight, counted) = (server.is_alive(), server.effective_weight(), server.counted.weight);
         let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
+        let stood = server.was_alive || server.kept;
         let changed = alive != std::mem::replace(&mut server.was_alive, alive);
-        let weighed = !changed && alive && weight != counted;
+        // Whoever stands and fails stays until the guards have looked at all that came in.
+        let keep = stood && !alive && server.can_play();
+        let left = server.kept && !keep;
+        if left {
+            pool.keep(server_at, false);
+        }
+        let Some(server) = pool.real_servers.get_mut(server_at) else { return false };
         if changed {
-            server.told = true;
             server.since = self.now;
+            server.told = true;
+        }
+        if keep && !server.kept {
+            pool.keep(server_at, true);
+        }
+        let weighed = !changed && (alive || keep) && weight != counted;
+        if changed {
             let cause = cause.clone();
             self.events.push_back(Event::RealServer { of, alive, news: News::Changed, cause });
         } else if weighed {
             self.events.push_back(Event::Weight { of, from: counted, to: weight, cause: cause.clone() });
         }
-        if changed || weighed {
-            pool.count(server_at);
+        pool.count(server_at);
+        if changed || weighed || left {
             self.dirty.insert(pool_at);
             self.memory_changed = true;
         }
@@ -315,9 +330,18 @@ impl Engine {
     /// Looks at the quorums that an input touched. Once for all its servers: what several of them do
     /// to one quorum is one change, or none.
     fn settle_quorums(&mut self) {
-        for pool_at in std::mem::take(&mut self.unsettled) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        self.settle_guards(&unsettled);
+        for pool_at in unsettled {
             self.update_quorum(pool_at);
         }
+    }
+
+    /// The same of the guards alone, for all pools.
+    fn settle_all_guards(&mut self) {
+        self.unsettled.clear();
+        let all = (0..self.pools.len()).collect();
+        self.settle_guards(&all);
     }
 
     fn update_quorum(&mut self, pool_at: usize) {

@@ -16,12 +16,14 @@ mod access;
 mod event_kind;
 mod notify;
 mod outcome;
+mod portion;
 mod receivers;
 
-pub use access::{ControlAccess, MaxRemoved};
+pub use access::ControlAccess;
 pub use event_kind::EventKind;
 pub use notify::Notify;
 pub use outcome::{Fault, Outcome, Phase, Verdict, WeightChange};
+pub use portion::Portion;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
 
 /// One file with its includes, validated as a whole.
@@ -44,8 +46,8 @@ pub struct Daemon {
     /// Where /healthz and /readyz are served; unset = nowhere.
     pub http: Option<std::net::SocketAddr>,
     pub on_stop: OnStop,
-    /// Unset: as much as it likes.
-    pub max_removed: Option<MaxRemoved>,
+    /// The most that a reload may take away without being forced; unset: as much as it likes.
+    pub max_removed: Option<Portion>,
     pub drift: Drift,
     pub drift_interval: Duration,
     /// A filter in the syntax of tracing-subscriber's `EnvFilter`.
@@ -116,6 +118,8 @@ pub struct VirtualServer {
     pub active_when: Option<ActiveWhen>,
     pub quorum: u32,
     pub hysteresis: u32,
+    /// Below it no further real server is taken out by verdicts; 0: off.
+    pub min_alive: Portion,
     pub omega: bool,
     pub sorry_server: Option<SorryServer>,
     pub quorum_up: Option<Argv>,

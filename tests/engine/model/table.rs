@@ -25,7 +25,7 @@ impl Pool {
     fn service(&self, service: &ServiceId) -> Service {
         let mut destinations = BTreeMap::new();
         for server in &self.servers {
-            let weight = match (server.alive(), self.is_sorry()) {
+            let weight = match (server.stands(), self.is_sorry()) {
                 (true, false) => Some(server.effective_weight()),
                 (true, true) if server.is(Order::Drain) => Some(0),
                 (true, true) | (false, _) => server.config.inhibit_on_failure.then_some(0),
@@ -51,7 +51,7 @@ impl Pool {
             if self.is_sorry() {
                 let serving = match is_twin.next() {
                     None => own(1),
-                    Some(twin) if !twin.alive() => entry(&twin.config, 1),
+                    Some(twin) if !twin.stands() => entry(&twin.config, 1),
                     Some(twin) if twin.is(Order::Drain) => entry(&twin.config, 0),
                     Some(twin) => entry(&twin.config, twin.effective_weight().max(1)),
                 };
