@@ -79,6 +79,7 @@ fn pool(name: &str) -> Arc<VirtualServer> {
         persistence: None,
         quorum: 1,
         hysteresis: 0,
+        min_alive: lvsd::engine::model::Portion::Count(0),
         omega: false,
         sorry_server: None,
         quorum_up: None,

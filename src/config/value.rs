@@ -14,7 +14,7 @@ use super::context::{At, Context, Section, Value};
 use super::diagnostics::Finding;
 use super::duration;
 use super::text::{Wrong, closest, one_of, quote};
-use crate::engine::model::Argv;
+use crate::engine::model::{Argv, Portion};
 
 pub(super) fn wrong_type<T>(cx: &mut Context<'_>, value: Value<'_>, wanted: &str, remedy: &str) -> Option<T> {
     let article = match value.node.type_str() {
@@ -111,6 +111,21 @@ pub(super) fn count(cx: &mut Context<'_>, value: Value<'_>) -> Option<u32> {
 
 pub(super) fn positive(cx: &mut Context<'_>, value: Value<'_>) -> Option<u32> {
     integer(cx, value, 1..=i128::from(u32::MAX))
+}
+
+/// A share as in `"25%"`, or a number.
+pub(super) fn portion(cx: &mut Context<'_>, value: Value<'_>) -> Option<Portion> {
+    if value.node.is_integer() {
+        return count(cx, value).map(Portion::Count);
+    }
+    parsed(cx, value, |text| {
+        let digits = text.strip_suffix('%').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+        match digits.and_then(|digits| digits.parse::<u8>().ok()).filter(|percent| *percent <= 100) {
+            Some(percent) => Ok(Portion::Share(percent)),
+            None => Err(Wrong::new(format!("{} is neither a share nor a number", quote(text)))
+                .remedy("write a share as in \"25%\", or a number of real servers as in 10")),
+        }
+    })
 }
 
 /// A duration, at least `minimum`.

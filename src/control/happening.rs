@@ -55,6 +55,9 @@ pub enum What {
     /// Services came into the table or left it, and why.
     Active(Box<str>),
     Inactive(Box<str>),
+    /// A rule began to keep failed servers in the table, or keeps none any more.
+    GuardBegan(Box<str>),
+    GuardEnded(Box<str>),
     /// The daemon itself: the first table has been written, or it is about to end.
     Started,
     Stopping,
@@ -170,6 +173,8 @@ impl What {
             Self::Reload(_) => "reload",
             Self::Active(_) => "active",
             Self::Inactive(_) => "inactive",
+            Self::GuardBegan(_) => "guard_began",
+            Self::GuardEnded(_) => "guard_ended",
             Self::Started => "started",
             Self::Stopping => "stopping",
         }
@@ -191,7 +196,9 @@ impl What {
             Self::Order(text) => clean(text),
             Self::OrderEnded(text) => format!("the {} is over", clean(text)),
             Self::Reload(text) => format!("reload: {}", clean(text)),
-            Self::Active(text) | Self::Inactive(text) => clean(text),
+            Self::Active(text) | Self::Inactive(text) | Self::GuardBegan(text) | Self::GuardEnded(text) => {
+                clean(text)
+            }
             Self::Started => "the daemon has started".to_owned(),
             Self::Stopping => "the daemon is stopping".to_owned(),
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::protocol::{Reply, VERSION};
+use crate::engine::Guard;
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{
     AnnouncementStatus, CheckStatus, Happened, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
@@ -139,6 +140,8 @@ struct RealServer<'a> {
     #[serde(serialize_with = "shown")]
     address: RealServerId,
     alive: bool,
+    /// Down, and in the table all the same, by the rule of this name.
+    kept: Option<&'static str>,
     age_ms: u64,
     weight: u32,
     effective_weight: u32,
@@ -280,6 +283,7 @@ impl<'a> RealServer<'a> {
         Self {
             address: rs.address,
             alive: rs.alive,
+            kept: rs.kept.map(Guard::name),
             age_ms: millis(now.since(rs.since)),
             weight: rs.weight,
             effective_weight: rs.effective_weight,

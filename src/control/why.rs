@@ -10,6 +10,7 @@ use super::duration;
 use super::happening::{Happening, HappeningJson, target};
 use super::protocol::{Reply, VERSION};
 use super::text::{clean, latency, micros, millis};
+use crate::engine::Guard;
 use crate::engine::inquiry::{CheckInquiry, Inquiry, NextRun};
 use crate::engine::model::{Mode, RealServerId, WeightChange};
 use crate::engine::snapshot::{Order, OrderNote};
@@ -73,6 +74,9 @@ impl Case {
         let mut lines =
             vec![format!("{} in {}: {state} for {lasts}", status.address, clean(&virtual_server.name))];
         lines.extend(self.reasons().into_iter().map(|reason| format!("  {reason}")));
+        if let Some(guard) = status.kept {
+            lines.push(format!("  KEPT in the table all the same, by {}", guard.name()));
+        }
         lines.push(format!("  {}", self.weight()));
         lines.extend(self.orders(now).into_iter().map(|order| format!("  {order}")));
         lines.push(format!("  {}", self.table()));
@@ -180,8 +184,10 @@ impl Case {
     fn absence(&self) -> &'static str {
         let Inquiry { quorum, sorry_server, status, virtual_server, inactive, .. } = &self.inquiry;
         let sorry_serves = sorry_server.as_ref().is_some_and(|sorry| sorry.active);
-        if !status.alive {
+        if !status.alive && status.kept.is_none() {
             ", because it is down"
+        } else if !quorum.up && sorry_serves && !status.alive {
+            ", although it is kept: the quorum is lost, and the sorry server serves alone"
         } else if !quorum.up && sorry_serves {
             ", although it is up: the quorum is lost, and the sorry server serves alone"
         } else if !inactive.is_empty() && inactive.len() == virtual_server.services.len() {
@@ -278,6 +284,8 @@ struct CaseJson<'a> {
     virtual_server: &'a str,
     address: String,
     alive: bool,
+    /// Down, and in the table all the same, by the rule of this name.
+    kept: Option<&'static str>,
     age_ms: u64,
     reasons: Vec<String>,
     weight: u32,
@@ -344,6 +352,7 @@ impl Case {
             virtual_server: &virtual_server.name,
             address: status.address.to_string(),
             alive: status.alive,
+            kept: status.kept.map(Guard::name),
             age_ms: millis(now.since(status.since)),
             reasons: self.reasons(),
             weight: status.weight,

@@ -56,7 +56,7 @@ fn destinations(pool: &VirtualServer, service: &ServiceId) -> BTreeMap<Destinati
 /// A server's weight in the table, or `None` if it has no place there.
 fn weight_in_table(server: &RealServer, sorry: bool) -> Option<u32> {
     let failed = || server.config.inhibit_on_failure.then_some(0);
-    if !server.is_alive() {
+    if !server.stands() {
         return failed();
     }
     if !sorry {
@@ -88,11 +88,11 @@ fn insert_sorry_server(
         .real_servers
         .iter()
         .filter(|server| destination_id(server.id(), server.config.forwarding, service) == id)
-        .max_by_key(|server| (server.is_alive(), server.effective_weight()));
+        .max_by_key(|server| (server.stands(), server.effective_weight()));
     if pool.is_sorry() {
         let entry = match twin {
-            Some(server) if server.is_alive() && server.is_ordered(Order::Drain) => server.destination(0),
-            Some(server) if server.is_alive() => {
+            Some(server) if server.stands() && server.is_ordered(Order::Drain) => server.destination(0),
+            Some(server) if server.stands() => {
                 server.destination(server.effective_weight().max(SORRY_WEIGHT))
             }
             Some(server) => server.destination(SORRY_WEIGHT),

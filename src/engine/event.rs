@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::checker::Transition;
-use super::model::{self, Check, Fault};
+use super::guard::Guard;
+use super::model::{self, Check, Fault, RealServerId};
 use super::schedule::ProbeId;
 use super::snapshot::OrderNote;
 use super::table::ServiceId;
@@ -58,6 +59,14 @@ pub enum Event {
         virtual_server: Arc<model::VirtualServer>,
         active: bool,
         services: Vec<(ServiceId, String)>,
+    },
+    /// A rule began to keep failed servers in the table, these, or ended and keeps none.
+    Guard {
+        virtual_server: Arc<model::VirtualServer>,
+        guard: Guard,
+        kept: Vec<RealServerId>,
+        /// How many real servers are to be left now.
+        min_alive: usize,
     },
     /// An operator's order was given.
     Order {

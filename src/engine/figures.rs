@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::guard::Guard;
 use super::schedule::Entry;
 use super::snapshot::{Order, QuorumStatus};
 use super::table::ServiceId;
@@ -35,6 +36,8 @@ pub struct PoolFigures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerFigures {
     pub alive: bool,
+    /// It is down, and stays in the table all the same, for this reason.
+    pub kept: Option<Guard>,
     /// With scripts, files and the operator's orders.
     pub effective_weight: u32,
     pub order: Option<Order>,
@@ -75,8 +78,10 @@ impl Engine {
 
 impl PoolFigures {
     pub(super) fn of(pool: &VirtualServer) -> Self {
-        let servers = pool.real_servers.iter().map(|server| ServerFigures {
+        let kept = pool.kept_by();
+        let servers = pool.real_servers.iter().enumerate().map(|(index, server)| ServerFigures {
             alive: server.is_alive(),
+            kept: kept.get(&index).copied(),
             effective_weight: server.effective_weight(),
             order: server.order.as_ref().map(|order| order.order),
             operator_weight: server.operator_weight.as_ref().map(|operator| operator.weight),

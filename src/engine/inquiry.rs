@@ -69,7 +69,10 @@ impl Engine {
                 quorum: vs.quorum,
                 sorry_server: vs.sorry_server,
                 inactive: vs.inactive,
-                status: server.status(pool.config.services.iter()),
+                status: RealServerStatus {
+                    kept: pool.kept_by().get(&spot.1).copied(),
+                    ..server.status(pool.config.services.iter())
+                },
                 base_weight: server.base_weight(),
                 checks: checks.collect(),
             })

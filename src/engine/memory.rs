@@ -34,6 +34,8 @@ pub struct RememberedRealServer {
     pub id: RealServerId,
     pub order: Option<Box<Override>>,
     pub operator_weight: Option<Box<OperatorWeight>>,
+    /// When it failed, if it stays in the table all the same.
+    pub kept: Option<Time>,
     /// Checks that have run; without their last results, which are for people to read.
     pub checks: Box<[(Identity, CheckerState)]>,
 }
@@ -50,6 +52,7 @@ impl Memory {
                     id: server.id(),
                     order: server.order.clone(),
                     operator_weight: server.operator_weight.clone(),
+                    kept: server.kept.then_some(server.since),
                     checks: remembered_checks(server),
                 })
                 .collect(),
@@ -76,11 +79,13 @@ impl Memory {
             servers.entry(server.id).or_insert_with(|| PastServer {
                 order: server.order.clone(),
                 operator_weight: server.operator_weight.clone(),
+                kept: server.kept.is_some(),
+                since: server.kept,
                 checkers: server.checks.iter().cloned().collect(),
                 ..PastServer::default()
             });
         }
-        Some(PastPool { quorum_up: Some(first.quorum_up), since: None, servers })
+        Some(PastPool { quorum_up: Some(first.quorum_up), servers, ..PastPool::default() })
     }
 }
 

@@ -9,12 +9,14 @@
 //! outputs, byte for byte.
 
 pub mod announcements;
+mod build;
 mod changes;
 mod checker;
 mod desired;
 mod event;
 pub mod figures;
 mod gate;
+mod guard;
 mod identity;
 pub mod inquiry;
 pub mod memory;
@@ -39,6 +41,7 @@ use std::time::Duration;
 pub use checker::{Checker, CheckerState, Judgement, Transition};
 pub use event::{Cause, Command, Event, Evidence, News, OrderChange, Server};
 pub use gate::{Holder, Presence, Standing};
+pub use guard::Guard;
 pub use identity::Identity;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use readings::Readings;
@@ -47,6 +50,7 @@ pub use schedule::ProbeId;
 pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
 
+use build::build_pools;
 use memory::Memory;
 use model::{Config, Mode, OnLocalError, Outcome, Verdict};
 use past::Past;
@@ -93,7 +97,7 @@ impl Engine {
         engine.expire_orders(now);
         engine.replace_schedule(now);
         engine.take_readings(readings, now);
-        engine.unsettled.clear();
+        engine.settle_all_guards();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
             pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
@@ -123,7 +127,7 @@ impl Engine {
             }
         }
         self.take_readings(readings, now);
-        self.unsettled.clear();
+        self.settle_all_guards();
         for index in 0..self.pools.len() {
             let known = plan.carried.quorum_up.get(&index);
             if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
@@ -274,20 +278,33 @@ impl Engine {
         let Some(pool) = self.pools.get_mut(pool_at) else { return false };
         let virtual_server = Arc::clone(&pool.config);
         let Some(server) = pool.real_servers.get_mut(server_at) else { return false };
-        let (alive, weight, counted) = (server.is_alive(), server.effective_weight(), server.counted);
+        let (alive, weight, counted) = (server.is_alive(), server.effective_weight(), server.counted.weight);
         let of = Server { virtual_server, real_server: Arc::clone(&server.config) };
+        let stood = server.was_alive || server.kept;
         let changed = alive != std::mem::replace(&mut server.was_alive, alive);
-        let weighed = !changed && alive && weight != counted;
+        // Whoever stands and fails stays until the guards have looked at all that came in.
+        let keep = stood && !alive && server.can_play();
+        let left = server.kept && !keep;
+        if left {
+            pool.keep(server_at, false);
+        }
+        let Some(server) = pool.real_servers.get_mut(server_at) else { return false };
         if changed {
-            server.told = true;
             server.since = self.now;
+            server.told = true;
+        }
+        if keep && !server.kept {
+            pool.keep(server_at, true);
+        }
+        let weighed = !changed && (alive || keep) && weight != counted;
+        if changed {
             let cause = cause.clone();
             self.events.push_back(Event::RealServer { of, alive, news: News::Changed, cause });
         } else if weighed {
             self.events.push_back(Event::Weight { of, from: counted, to: weight, cause: cause.clone() });
         }
-        if changed || weighed {
-            pool.count(server_at);
+        pool.count(server_at);
+        if changed || weighed || left {
             self.dirty.insert(pool_at);
             self.memory_changed = true;
         }
@@ -313,9 +330,18 @@ impl Engine {
     /// Looks at the quorums that an input touched. Once for all its servers: what several of them do
     /// to one quorum is one change, or none.
     fn settle_quorums(&mut self) {
-        for pool_at in std::mem::take(&mut self.unsettled) {
+        let unsettled = std::mem::take(&mut self.unsettled);
+        self.settle_guards(&unsettled);
+        for pool_at in unsettled {
             self.update_quorum(pool_at);
         }
+    }
+
+    /// The same of the guards alone, for all pools.
+    fn settle_all_guards(&mut self) {
+        self.unsettled.clear();
+        let all = (0..self.pools.len()).collect();
+        self.settle_guards(&all);
     }
 
     fn update_quorum(&mut self, pool_at: usize) {
@@ -349,54 +375,4 @@ impl Engine {
 
 fn last_detail(checker: &Checker) -> String {
     checker.state().last.as_ref().map(|last| last.detail.clone()).unwrap_or_default()
-}
-
-/// The pools of `config`, each server with what the past knows of it.
-fn build_pools(config: &Config, past: &Past, plan: &Plan, now: Time) -> Vec<VirtualServer> {
-    let pool = |(index, pool): (usize, &Arc<model::VirtualServer>)| {
-        let among = past.predecessors(&pool.services);
-        let servers = pool.real_servers.iter().map(|server| {
-            let before = past.server(&among, server.id);
-            let starts_down = |alpha| plan.starts_down((index, server.id), alpha);
-            let mut built = build_server(server, before, past, starts_down);
-            built.since = before.and_then(|b| b.since).unwrap_or(now);
-            built
-        });
-        let quorum_up = plan.carried.quorum_up.get(&index).copied().unwrap_or(false);
-        let mut built = VirtualServer::new(Arc::clone(pool), servers.collect(), quorum_up);
-        let before = among.first().and_then(|at| past.pools.get(*at));
-        built.since = before.and_then(|b| b.since).unwrap_or(now);
-        built
-    };
-    config.virtual_servers.iter().enumerate().map(pool).collect()
-}
-
-fn build_server(
-    config: &Arc<model::RealServer>,
-    before: Option<&past::PastServer>,
-    past: &Past,
-    starts_down: impl Fn(bool) -> bool,
-) -> RealServer {
-    let state = |check: &model::Check, identity| {
-        let carried = before.and_then(|b| b.checkers.get(&identity));
-        carried.or_else(|| past.verdict(identity)).cloned().unwrap_or_else(|| {
-            // A check that is new to a known server leaves the verdict alone until its first result.
-            let held = before.and_then(|b| b.passes_checks);
-            CheckerState::assumed(held.unwrap_or_else(|| !starts_down(check.alpha)))
-        })
-    };
-    let checkers =
-        config.checks.iter().map(|check| Checker::with(Arc::clone(check), |identity| state(check, identity)));
-    let mut server = RealServer {
-        config: Arc::clone(config),
-        checkers: checkers.collect(),
-        order: before.and_then(|b| b.order.clone()),
-        operator_weight: before.and_then(|b| b.operator_weight.clone()),
-        was_alive: false,
-        told: before.is_some_and(|b| b.told),
-        since: Time::ZERO,
-        counted: 0,
-    };
-    server.was_alive = before.and_then(|b| b.was_alive).unwrap_or_else(|| server.is_alive());
-    server
 }

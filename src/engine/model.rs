@@ -15,11 +15,15 @@ use super::table::ServiceId;
 mod access;
 mod event_kind;
 mod notify;
+mod outcome;
+mod portion;
 mod receivers;
 
-pub use access::{ControlAccess, MaxRemoved};
+pub use access::ControlAccess;
 pub use event_kind::EventKind;
 pub use notify::Notify;
+pub use outcome::{Fault, Outcome, Phase, Verdict, WeightChange};
+pub use portion::Portion;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
 
 /// One file with its includes, validated as a whole.
@@ -42,8 +46,8 @@ pub struct Daemon {
     /// Where /healthz and /readyz are served; unset = nowhere.
     pub http: Option<std::net::SocketAddr>,
     pub on_stop: OnStop,
-    /// Unset: as much as it likes.
-    pub max_removed: Option<MaxRemoved>,
+    /// The most that a reload may take away without being forced; unset: as much as it likes.
+    pub max_removed: Option<Portion>,
     pub drift: Drift,
     pub drift_interval: Duration,
     /// A filter in the syntax of tracing-subscriber's `EnvFilter`.
@@ -114,6 +118,8 @@ pub struct VirtualServer {
     pub active_when: Option<ActiveWhen>,
     pub quorum: u32,
     pub hysteresis: u32,
+    /// Below it no further real server is taken out by verdicts; 0: off.
+    pub min_alive: Portion,
     pub omega: bool,
     pub sorry_server: Option<SorryServer>,
     pub quorum_up: Option<Argv>,
@@ -695,87 +701,6 @@ pub struct ClientCertificate {
 pub enum TlsVersion {
     Tls12,
     Tls13,
-}
-
-// -- results --------------------------------------------------------------------------------
-
-/// What one run of a check found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub verdict: Verdict,
-    /// How long it took, name to reply.
-    pub latency: Duration,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// `detail` is for people: `connected`, `HTTP 200`. `weight`: what a script or file adds to
-    /// its server's weight now.
-    Success {
-        detail: String,
-        weight: WeightChange,
-    },
-    Failure(Fault),
-    /// Our own side could not run the check: the server is neither good nor bad.
-    LocalError(Fault),
-}
-
-/// How a result moves the weight of its server. Only kinds that can move weights say more than `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WeightChange {
-    #[default]
-    None,
-    /// The server's weight is to be this: exit status − 2 of a dynamic script.
-    Absolute(u32),
-    /// Added to the server's weight: the number in a file times its factor.
-    Delta(i64),
-}
-
-/// Why a check failed, with the step it failed in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub phase: Phase,
-    /// Lower case, no full stop: `connection refused (ECONNREFUSED)`, `status 503, wanted 200-299`.
-    pub reason: String,
-}
-
-/// `connect: connection refused (ECONNREFUSED)`
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.phase.name(), self.reason)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Making and binding the socket, before anything is sent.
-    Socket,
-    Connect,
-    TlsHandshake,
-    Request,
-    Reply,
-    Status,
-    Body,
-    /// Running a script, reading a file.
-    Run,
-    /// The check itself broke: a panic.
-    Internal,
-}
-
-impl Phase {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Socket => "socket",
-            Self::Connect => "connect",
-            Self::TlsHandshake => "tls handshake",
-            Self::Request => "request",
-            Self::Reply => "reply",
-            Self::Status => "status",
-            Self::Body => "body",
-            Self::Run => "run",
-            Self::Internal => "internal",
-        }
-    }
 }
 
 #[cfg(test)]

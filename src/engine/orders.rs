@@ -68,6 +68,7 @@ impl Engine {
             | Event::Failure { .. }
             | Event::LocalError { .. }
             | Event::Gate { .. }
+            | Event::Guard { .. }
             | Event::Order { .. }
             | Event::OrderEnded { .. } => None,
         });

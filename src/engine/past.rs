@@ -5,9 +5,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checker::CheckerState;
+use super::guard::Guard;
 use super::identity::Identity;
 use super::memory::Memory;
-use super::model::{self, Config, RealServerId};
+use super::model::{self, Config, Mode, RealServerId};
 use super::real_server::destination_id;
 use super::snapshot::{OperatorWeight, Order, Override};
 use super::table::{Service, ServiceId, Table};
@@ -26,6 +27,7 @@ pub(super) struct Past {
 pub(super) struct PastPool {
     pub(super) quorum_up: Option<bool>,
     pub(super) since: Option<Time>,
+    pub(super) keeping: BTreeSet<Guard>,
     pub(super) servers: BTreeMap<RealServerId, PastServer>,
 }
 
@@ -36,6 +38,8 @@ pub(super) struct PastServer {
     /// The state that was last told, where there is a generation before this one.
     pub(super) was_alive: Option<bool>,
     pub(super) since: Option<Time>,
+    /// It had failed, and stayed in the table all the same.
+    pub(super) kept: bool,
     pub(super) told: bool,
     pub(super) order: Option<Box<Override>>,
     pub(super) operator_weight: Option<Box<OperatorWeight>>,
@@ -54,6 +58,7 @@ impl Past {
                     passes_checks: Some(server.passes_checks()),
                     was_alive: Some(server.was_alive),
                     since: Some(server.since),
+                    kept: server.kept,
                     told: server.told,
                     order: server.order.clone(),
                     operator_weight: server.operator_weight.clone(),
@@ -62,7 +67,8 @@ impl Past {
                 (server.id(), known)
             });
             let (quorum_up, since) = (Some(pool.quorum_up), Some(pool.since));
-            past.pools.push(PastPool { quorum_up, since, servers: servers.collect() });
+            let keeping = pool.keeping.clone();
+            past.pools.push(PastPool { quorum_up, since, keeping, servers: servers.collect() });
         }
         past.collect_verdicts();
         past
@@ -94,13 +100,15 @@ impl Past {
                     server.checks.iter().filter(|c| is_fresh(c)).map(|c| Identity::of(&c.probe)).collect();
                 known.checkers.retain(|identity, _| fresh.contains(identity));
                 known.told = !known.checkers.is_empty();
+                known.kept &= still_fails(server, &known);
+                known.since = known.since.filter(|_| known.kept);
                 known.passes_checks = found_serving(server, &known, &found);
                 (server.id, known)
             });
             let servers: BTreeMap<_, _> = servers.collect();
             let all_fresh = pool.real_servers.iter().flat_map(|s| &s.checks).all(|c| is_fresh(c));
             let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| age.is_some() && all_fresh);
-            past.pools.push(PastPool { quorum_up, since: None, servers });
+            past.pools.push(PastPool { quorum_up, servers, ..PastPool::default() });
         }
         past.collect_verdicts();
         past
@@ -152,6 +160,12 @@ pub(super) fn predecessors(
     }
     shared.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     shared.into_iter().map(|(index, _)| index).collect()
+}
+
+/// Is it down by a verdict that counts? Only then can it be one that stays all the same.
+fn still_fails(server: &model::RealServer, known: &PastServer) -> bool {
+    let enforced = server.checks.iter().filter(|check| check.mode == Mode::Enforce);
+    enforced.filter_map(|check| known.checkers.get(&Identity::of(&check.probe))).any(|state| !state.up)
 }
 
 /// What the kernel's table says of a server: `None` if none of its pool's services is there, or if

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::checker::Checker;
+use super::guard::Counted;
 use super::model::{self, Forwarding, Mode, RealServerId, WeightChange};
 use super::snapshot::{OperatorWeight, Order, Override, RealServerStatus, Traffic};
 use super::table::{Destination, DestinationId, ServiceId};
@@ -24,8 +25,10 @@ pub struct RealServer {
     pub(super) told: bool,
     /// When `was_alive` changed last, or when it was first heard of.
     pub(super) since: Time,
-    /// Its part in the pool's live weight, see [`super::virtual_server`].
-    pub(super) counted: u32,
+    /// It failed, and stays all the same: see [`super::guard`].
+    pub(super) kept: bool,
+    /// Its part in the pool's sums, see [`super::virtual_server`].
+    pub(super) counted: Counted,
 }
 
 impl RealServer {
@@ -45,6 +48,16 @@ impl RealServer {
     /// Alive, and not taken out by the operator.
     pub fn is_alive(&self) -> bool {
         self.passes_checks() && !self.is_ordered(Order::Disable)
+    }
+
+    /// It is what the table has at its weight, and what the quorum counts: alive, or kept.
+    pub fn stands(&self) -> bool {
+        self.is_alive() || self.kept
+    }
+
+    /// Can it be given traffic, if its checks are up? Not if the operator has taken it out, nor at weight 0.
+    pub fn can_play(&self) -> bool {
+        !self.is_ordered(Order::Disable) && self.effective_weight() > 0
     }
 
     pub fn is_ordered(&self, order: Order) -> bool {
@@ -103,6 +116,7 @@ impl RealServer {
         RealServerStatus {
             address: self.id(),
             alive: self.is_alive(),
+            kept: None,
             since: self.since,
             weight: self.config.weight,
             effective_weight: self.effective_weight(),

@@ -267,6 +267,7 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
         active_when,
         quorum,
         hysteresis,
+        min_alive,
         omega,
         sorry_server: _,
         quorum_up,
@@ -285,6 +286,7 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
     reasons.shown("active_when", &shown(&old.active_when), &shown(active_when));
     reasons.shown("quorum", &old.quorum, quorum);
     reasons.shown("hysteresis", &old.hysteresis, hysteresis);
+    reasons.shown("min_alive", &old.min_alive, min_alive);
     reasons.shown("omega", &old.omega, omega);
     reasons.named("quorum_up", old.quorum_up == *quorum_up);
     reasons.named("quorum_down", old.quorum_down == *quorum_down);

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::guard::Guard;
 use super::model::{Mode, RealServerId};
 use super::table::{DestinationId, ServiceId};
 use super::time::Time;
@@ -31,7 +32,7 @@ pub struct Happened {
     /// Counts up from 1.
     pub number: u64,
     pub at: Time,
-    /// `up`, `down`, `weight`, `quorum_up`, `quorum_down`, `gate`, `order`.
+    /// `up`, `down`, `weight`, `quorum_up`, `quorum_down`, `gate`, `guard`, `order`.
     pub kind: &'static str,
     pub virtual_server: String,
     pub real_server: Option<RealServerId>,
@@ -103,7 +104,9 @@ pub struct SorryServerStatus {
 pub struct RealServerStatus {
     pub address: RealServerId,
     pub alive: bool,
-    /// When that changed last; the daemon's start, or the reload that brought it, if it has not since.
+    /// It is down, and stays in the table all the same, for this reason.
+    pub kept: Option<Guard>,
+    /// When `alive` changed last; the daemon's start, or the reload that brought it, if it has not since.
     pub since: Time,
     /// As configured.
     pub weight: u32,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::model::{
-    Daemon, Drift, Forwarding, Notify, OnStop, RealServer, RealServerId, Scheduler, Timeouts, VirtualServer,
+    Daemon, Drift, Forwarding, Notify, OnStop, Portion, RealServer, RealServerId, Scheduler, Timeouts,
+    VirtualServer,
 };
 use super::table::ServiceId;
 
@@ -18,6 +19,7 @@ pub(crate) fn virtual_server(name: &str, services: Vec<ServiceId>) -> VirtualSer
         persistence: None,
         quorum: 1,
         hysteresis: 0,
+        min_alive: Portion::Count(0),
         omega: false,
         sorry_server: None,
         quorum_up: None,

@@ -1,11 +1,12 @@
 //! One pool of real servers: quorum by weight with hysteresis, and the sorry server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::guard::{Counted, Guard, Kept};
 use super::model::{self, RealServerId};
 use super::real_server::RealServer;
-use super::snapshot::{QuorumStatus, SorryServerStatus, VirtualServerStatus};
+use super::snapshot::{QuorumStatus, RealServerStatus, SorryServerStatus, VirtualServerStatus};
 use super::table::ServiceId;
 use super::time::Time;
 
@@ -20,6 +21,13 @@ pub struct VirtualServer {
     /// Services that their gate keeps out of the table, and why. Brought up to date by
     /// [`super::Engine::settle_standings`] alone.
     pub(super) inactive: BTreeMap<ServiceId, String>,
+    /// Servers that failed and stay, see [`super::guard`].
+    pub(super) kept: BTreeSet<Kept>,
+    /// The rules that keep servers, as last told.
+    pub(super) keeping: BTreeSet<Guard>,
+    /// How many can be given traffic, and of how many of those the checks are up.
+    pub(super) playing: usize,
+    pub(super) well: usize,
     /// Sum of the [`RealServer::counted`], kept up to date so that the failure of half a pool does
     /// not sum the pool once for each server.
     live_weight: u64,
@@ -59,9 +67,23 @@ impl VirtualServer {
     ) -> Self {
         let reachable_weight = reachable_weight(&config);
         let (since, inactive) = (Time::ZERO, BTreeMap::new());
-        let mut new =
-            Self { config, real_servers, quorum_up, since, inactive, live_weight: 0, reachable_weight };
+        let (kept, keeping, playing, well, live_weight) = (BTreeSet::new(), BTreeSet::new(), 0, 0, 0);
+        let mut new = Self {
+            config,
+            real_servers,
+            quorum_up,
+            since,
+            inactive,
+            kept,
+            keeping,
+            playing,
+            well,
+            live_weight,
+            reachable_weight,
+        };
         for index in 0..new.real_servers.len() {
+            let keep = new.real_servers.get(index).is_some_and(|s| s.kept && !s.is_alive() && s.can_play());
+            new.keep(index, keep);
             new.count(index);
         }
         new
@@ -84,17 +106,21 @@ impl VirtualServer {
         self.quorum_up
     }
 
-    /// Sum of the effective weights of alive real servers.
+    /// Sum of the effective weights of real servers that are alive or kept.
     pub const fn live_weight(&self) -> u64 {
         self.live_weight
     }
 
-    /// Brings server `index`'s part in the live weight up to date.
+    /// Brings server `index`'s part in the sums up to date.
     pub(super) fn count(&mut self, index: usize) {
         let Some(server) = self.real_servers.get_mut(index) else { return };
-        let weight = if server.is_alive() { server.effective_weight() } else { 0 };
-        self.live_weight = self.live_weight - u64::from(server.counted) + u64::from(weight);
-        server.counted = weight;
+        let weight = if server.stands() { server.effective_weight() } else { 0 };
+        let plays = server.can_play();
+        let now = Counted { weight, plays, well: plays && server.passes_checks() };
+        let before = std::mem::replace(&mut server.counted, now);
+        self.live_weight = self.live_weight - u64::from(before.weight) + u64::from(now.weight);
+        self.playing = self.playing - usize::from(before.plays) + usize::from(now.plays);
+        self.well = self.well - usize::from(before.well) + usize::from(now.well);
     }
 
     /// What the live weight must reach to come up, or not fall below to stay up: quorum + hysteresis
@@ -157,7 +183,11 @@ impl VirtualServer {
     }
 
     pub fn status(&self) -> VirtualServerStatus {
-        let real_servers = self.real_servers.iter().map(|s| s.status(self.config.services.iter()));
+        let kept = self.kept_by();
+        let real_servers = self.real_servers.iter().enumerate().map(|(index, server)| RealServerStatus {
+            kept: kept.get(&index).copied(),
+            ..server.status(self.config.services.iter())
+        });
         VirtualServerStatus { real_servers: real_servers.collect(), ..self.status_without_servers() }
     }
 

@@ -27,6 +27,10 @@ impl State {
 /// The words of an event, one argument each.
 pub(super) fn words(event: &Event) -> Vec<String> {
     let state = event.kind.state();
+    // Not `VS`, which is about the quorum; keepalived has no line for this.
+    if let (EventKind::GuardBegan | EventKind::GuardEnded, Some(pool)) = (event.kind, &event.virtual_server) {
+        return vec!["GUARD".to_owned(), virtual_server(pool), state.word().to_owned()];
+    }
     match (&event.virtual_server, event.real_server) {
         (Some(pool), Some(server)) => of_real_server(pool, server, state),
         (Some(pool), None) => of_virtual_server(pool, state),
@@ -81,8 +85,8 @@ impl EventKind {
     /// The new state.
     pub const fn state(self) -> State {
         match self {
-            Self::RealServerUp | Self::QuorumGained | Self::Started => State::Up,
-            Self::RealServerDown | Self::QuorumLost | Self::Stopping => State::Down,
+            Self::RealServerUp | Self::QuorumGained | Self::GuardEnded | Self::Started => State::Up,
+            Self::RealServerDown | Self::QuorumLost | Self::GuardBegan | Self::Stopping => State::Down,
         }
     }
 }
@@ -111,6 +115,8 @@ mod tests {
             ..event.clone()
         };
         assert_eq!(said(&six), "RS [2001:db8::11]:tcp:8443 [2001:db8::10]:tcp:443 DOWN\n");
+        let guard = Event { kind: EventKind::GuardBegan, real_server: None, ..event.clone() };
+        assert_eq!(said(&guard), "GUARD [192.0.2.10]:tcp:80 DOWN\n", "no word of the quorum");
         let quorum = Event { kind: EventKind::QuorumGained, real_server: None, ..event };
         assert_eq!(said(&quorum), "VS [192.0.2.10]:tcp:80 UP\n");
     }

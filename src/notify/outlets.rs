@@ -115,7 +115,9 @@ impl Outlets {
             EventKind::RealServerUp
             | EventKind::RealServerDown
             | EventKind::QuorumGained
-            | EventKind::QuorumLost => script.filter(|_| self.audience == Audience::Configured),
+            | EventKind::QuorumLost
+            | EventKind::GuardBegan
+            | EventKind::GuardEnded => script.filter(|_| self.audience == Audience::Configured),
         };
         let event = Arc::new(event);
         if let Some(fifo) = &self.fifo {

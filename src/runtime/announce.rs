@@ -2,6 +2,7 @@
 //! level an operator would choose; failed tries at debug; repeats counted, not printed.
 
 pub(super) mod gate;
+pub(super) mod guard;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -92,6 +93,9 @@ impl Announcer {
             }
             Event::Gate { virtual_server, active, services } => {
                 gate::tell(&virtual_server, active, &services)
+            }
+            Event::Guard { virtual_server, guard, kept, min_alive } => {
+                self.guard(&virtual_server, guard, &kept, min_alive);
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
             Event::Order { of, change, note } => {

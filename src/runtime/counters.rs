@@ -103,7 +103,8 @@ impl Counters {
             | Event::LocalError { .. }
             | Event::Order { .. }
             | Event::OrderEnded { .. }
-            | Event::Gate { .. } => {}
+            | Event::Gate { .. }
+            | Event::Guard { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::announce::{Announcer, gate, given_name, order_name};
+use super::announce::{Announcer, gate, given_name, guard, order_name};
 use super::clock;
 use crate::control::happening::{Because, Given, Happening, Seen, What};
 use crate::engine::model::{self, RealServerId};
@@ -207,6 +207,11 @@ fn told_by(event: &Event) -> Option<(Object, What, Because)> {
                 text.push_str("; and more");
             }
             let what = if *active { What::Active(text.into()) } else { What::Inactive(text.into()) };
+            Some(((virtual_server.name.as_str().into(), None), what, Because::Nothing))
+        }
+        Event::Guard { virtual_server, guard: rule, kept, min_alive } => {
+            let text = guard::text(virtual_server, *rule, kept, *min_alive).into();
+            let what = if kept.is_empty() { What::GuardEnded(text) } else { What::GuardBegan(text) };
             Some(((virtual_server.name.as_str().into(), None), what, Because::Nothing))
         }
         Event::Failure { .. } | Event::LocalError { .. } => None,

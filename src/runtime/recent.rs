@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::announce::{order_name, reason};
+use super::announce::{guard, order_name, reason};
 use crate::engine::snapshot::Happened;
 use crate::engine::{Event, QuorumKind, Server, Time};
 
@@ -68,6 +68,10 @@ fn told(event: &Event) -> Option<Told<'_>> {
             };
             let not = if *active { "" } else { "not " };
             ("gate", &virtual_server.name, None, format!("{first}{more} {not}active: {reason}"))
+        }
+        Event::Guard { virtual_server, guard: rule, kept, min_alive } => {
+            let text = guard::text(virtual_server, *rule, kept, *min_alive);
+            ("guard", &virtual_server.name, None, text)
         }
         Event::Order { of, change, note } => {
             let why = note.reason.as_deref().unwrap_or("no reason given");

@@ -60,6 +60,9 @@ struct Server {
     order: Option<(OrderName, Note)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weight: Option<(u32, Note)>,
+    /// When it failed, in nanoseconds since boot, if it stays in the table all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     checks: Vec<Check>,
 }
@@ -144,6 +147,7 @@ fn render_server(server: &RememberedRealServer) -> Server {
         address: server.id.to_string(),
         order: server.order.as_deref().map(order),
         weight: server.operator_weight.as_ref().map(|w| (w.weight, render_note(&w.note))),
+        kept: server.kept.map(Time::as_nanos),
         checks: server.checks.iter().map(|(identity, state)| render_check(*identity, state)).collect(),
     }
 }
@@ -252,6 +256,7 @@ fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> 
         operator_weight: server
             .weight
             .map(|(weight, given)| Box::new(OperatorWeight { weight, note: note(given) })),
+        kept: server.kept.filter(|_| clock.is_same).map(Time::from_nanos),
         checks: checks?,
     })
 }

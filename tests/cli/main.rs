@@ -16,6 +16,8 @@ mod hostile;
 #[cfg(test)]
 mod import;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod notify;
 #[cfg(test)]
 mod operate;

@@ -102,6 +102,7 @@ impl Pair {
         let plan = self.engine.plan_reload(&self.config, &self.presence);
         assert_eq!(plan.actions.is_empty(), unchanged_but_order(&old, &self.config), "{:?}", plan.actions);
         assert_eq!(self.engine.handle_reload(&self.config, &readings(&self.presence), self.now), plan);
+        self.model.now = self.now;
         let news = self.model.reload(&self.config);
         let old_wanted = wanted(&old);
         self.want_probes(&old_wanted);
@@ -125,6 +126,7 @@ impl Pair {
         self.now = self.now + Duration::from_nanos(1);
         self.engine.handle_outcome(id, outcome, self.now);
         let run = self.running.remove(&id).unwrap();
+        self.model.now = self.now;
         let news = self.model.outcome(&run.probe, &run.timing, outcome, self.now);
         self.settle(news);
     }
@@ -169,6 +171,7 @@ impl Pair {
                 assert!(port.is_some() || with_address.is_empty());
             }
         }
+        self.model.now = self.now;
         let news = self.model.order(selects, change, until);
         self.settle(news);
     }
@@ -179,6 +182,7 @@ impl Pair {
         for _ in 0..100_000 {
             let next = self.engine.poll_timeout().filter(|at| *at <= end).unwrap_or(end);
             self.now = next.max(self.now);
+            self.model.now = self.now;
             let news = self.model.expire(self.now);
             self.settle(news);
             let more = self.engine.poll_timeout().is_some_and(|at| at <= end);
@@ -193,6 +197,7 @@ impl Pair {
 
     /// The end of the caller's loop: takes all that the engine says, and compares.
     fn settle(&mut self, mut expected: Vec<News>) {
+        self.model.now = self.now;
         let at_once = self.model.expire(self.now);
         expected.extend(at_once);
         self.engine.handle_timeout(self.now);
@@ -250,6 +255,7 @@ impl Pair {
                 let of = format!("{} of {name}", server.config.id);
                 assert_eq!(status.address, server.config.id);
                 assert_eq!(status.alive, server.alive(), "{of}");
+                assert_eq!(status.kept.is_some(), server.kept, "{of} is kept");
                 assert_eq!(status.effective_weight, server.effective_weight(), "{of}");
                 assert_eq!(status.order.as_ref().map(|o| (o.order, o.note.until)), server.order, "{of}");
                 let weight = status.operator_weight.as_ref().map(|w| (w.weight, w.note.until));
@@ -292,6 +298,9 @@ fn news_of(event: Event) -> Option<News> {
             assert_ne!(quorum.kind, QuorumKind::NoChange);
             let gained = quorum.kind == QuorumKind::Gained;
             Some(News::Quorum { pool: virtual_server.name.clone(), gained })
+        }
+        Event::Guard { virtual_server, guard: _, kept, min_alive: _ } => {
+            Some(News::Guard { pool: virtual_server.name.clone(), keeps: !kept.is_empty() })
         }
         Event::Weight { .. }
         | Event::Failure { .. }

@@ -10,10 +10,11 @@ pub(crate) fn compare(engine: &Engine, snapshot: &Snapshot) {
     for (pool, status) in figures.pools.iter().zip(&snapshot.virtual_servers) {
         let sorry = status.sorry_server.as_ref().is_some_and(|sorry| sorry.active);
         assert_eq!((&pool.config.name, pool.quorum, pool.sorry), (&status.name, status.quorum, sorry));
-        let servers = pool.servers.iter().map(|s| (s.alive, s.effective_weight, s.order, s.operator_weight));
+        let servers =
+            pool.servers.iter().map(|s| (s.alive, s.kept, s.effective_weight, s.order, s.operator_weight));
         let wanted = status.real_servers.iter().map(|s| {
             let order = s.order.as_ref().map(|o| o.order);
-            (s.alive, s.effective_weight, order, s.operator_weight.as_ref().map(|w| w.weight))
+            (s.alive, s.kept, s.effective_weight, order, s.operator_weight.as_ref().map(|w| w.weight))
         });
         assert!(servers.eq(wanted), "servers of {}", status.name);
         let ids = pool.config.real_servers.iter().map(|server| server.id);

@@ -82,7 +82,8 @@ pub(crate) fn told(event: &Event) -> Vec<Told> {
         | Event::Failure { .. }
         | Event::LocalError { .. }
         | Event::Order { .. }
-        | Event::OrderEnded { .. } => Vec::new(),
+        | Event::OrderEnded { .. }
+        | Event::Guard { .. } => Vec::new(),
     }
 }
 

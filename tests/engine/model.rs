@@ -3,29 +3,34 @@
 //! the operator's orders, and who has been told of a server. All else is computed when asked for.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    self, Check, Config, Forwarding, Mode, OnLocalError, Outcome, Probe, RealServerId, SchedulerFlag, Timing,
-    Verdict, WeightChange,
+    self, Check, Config, Mode, OnLocalError, Outcome, Probe, RealServerId, Timing, Verdict, WeightChange,
 };
 use lvsd::engine::snapshot::Order;
-use lvsd::engine::table::{
-    Destination, DestinationId, Service, ServiceAttributes, ServiceFlags, ServiceId, Table,
-};
+use lvsd::engine::table::{ServiceId, Table};
 use lvsd::engine::{OrderChange, Time};
+
+use table::destination_id;
+
+mod guard;
+mod table;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) pools: Vec<Pool>,
+    /// Of the input that is being handled.
+    pub(crate) now: Time,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     pub(crate) config: Arc<model::VirtualServer>,
     pub(crate) quorum_up: bool,
+    /// Some failed server is kept, and that has been told.
+    keeps: bool,
     pub(crate) servers: Vec<Server>,
 }
 
@@ -35,6 +40,9 @@ pub(crate) struct Server {
     pub(crate) checks: Vec<CheckState>,
     pub(crate) order: Option<(Order, Option<Time>)>,
     pub(crate) weight: Option<(u32, Option<Time>)>,
+    /// It failed, and stays in the table all the same.
+    pub(crate) kept: bool,
+    failed: Option<Time>,
     told: bool,
 }
 
@@ -59,6 +67,7 @@ pub(crate) struct VerdictState {
 pub(crate) enum News {
     Server { pool: String, server: RealServerId, alive: bool, first: bool },
     Quorum { pool: String, gained: bool },
+    Guard { pool: String, keeps: bool },
 }
 
 /// What a start can know of an earlier run.
@@ -152,7 +161,7 @@ impl Server {
 
 impl Pool {
     pub(crate) fn live_weight(&self) -> u64 {
-        self.servers.iter().filter(|s| s.alive()).map(|s| u64::from(s.effective_weight())).sum()
+        self.servers.iter().filter(|s| s.stands()).map(|s| u64::from(s.effective_weight())).sum()
     }
 
     pub(crate) fn threshold(&self) -> i128 {
@@ -179,96 +188,9 @@ impl Pool {
         self.quorum_up = remembered.unwrap_or(false);
         self.quorum_up = self.has_quorum();
     }
-
-    // -- rule 5: table ----------------------------------------------------------------------
-
-    fn service(&self, service: &ServiceId) -> Service {
-        let mut destinations = BTreeMap::new();
-        for server in &self.servers {
-            let weight = match (server.alive(), self.is_sorry()) {
-                (true, false) => Some(server.effective_weight()),
-                (true, true) if server.is(Order::Drain) => Some(0),
-                (true, true) | (false, _) => server.config.inhibit_on_failure.then_some(0),
-            };
-            if let Some(weight) = weight {
-                let id = destination_id(server.config.id, server.config.forwarding, service);
-                destinations.insert(id, entry(&server.config, weight));
-            }
-        }
-        if let Some(sorry) = &self.config.sorry_server {
-            let id = RealServerId { address: sorry.address, port: sorry.port };
-            let id = destination_id(id, sorry.forwarding, service);
-            let own = |weight| Destination {
-                forwarding: sorry.forwarding,
-                weight,
-                upper_threshold: 0,
-                lower_threshold: 0,
-            };
-            let mut is_twin = self
-                .servers
-                .iter()
-                .filter(|s| destination_id(s.config.id, s.config.forwarding, service) == id);
-            if self.is_sorry() {
-                let serving = match is_twin.next() {
-                    None => own(1),
-                    Some(twin) if !twin.alive() => entry(&twin.config, 1),
-                    Some(twin) if twin.is(Order::Drain) => entry(&twin.config, 0),
-                    Some(twin) => entry(&twin.config, twin.effective_weight().max(1)),
-                };
-                destinations.insert(id, serving);
-            } else if sorry.inhibit {
-                destinations.entry(id).or_insert(own(0));
-            }
-        }
-        Service { attributes: attributes(&self.config, service), destinations }
-    }
-}
-
-fn entry(server: &model::RealServer, weight: u32) -> Destination {
-    Destination {
-        forwarding: server.forwarding,
-        weight,
-        upper_threshold: server.upper_threshold.map_or(0, |t| t.get()),
-        lower_threshold: server.lower_threshold.map_or(0, |t| t.get()),
-    }
-}
-
-fn destination_id(id: RealServerId, forwarding: Forwarding, service: &ServiceId) -> DestinationId {
-    let own = matches!(forwarding, Forwarding::Nat | Forwarding::Local).then_some(id.port).flatten();
-    DestinationId { address: id.address, port: own.unwrap_or(service.port()) }
-}
-
-fn attributes(pool: &model::VirtualServer, service: &ServiceId) -> ServiceAttributes {
-    let mut flags = ServiceFlags::default();
-    if pool.one_packet {
-        flags = flags.with(ServiceFlags::ONE_PACKET);
-    }
-    for flag in &pool.scheduler_flags {
-        flags = flags.with(match flag {
-            SchedulerFlag::One => ServiceFlags::SCHEDULER_1,
-            SchedulerFlag::Two => ServiceFlags::SCHEDULER_2,
-            SchedulerFlag::Three => ServiceFlags::SCHEDULER_3,
-        });
-    }
-    let persistence = pool.persistence.as_ref();
-    ServiceAttributes {
-        scheduler: pool.scheduler.clone(),
-        flags,
-        persistence: persistence.map(|p| p.timeout.get()),
-        netmask: persistence.and_then(|p| p.netmask).unwrap_or(service.family().bits()),
-        persistence_engine: persistence.and_then(|p| p.engine.clone()),
-    }
 }
 
 impl Model {
-    pub(crate) fn table(&self) -> Table {
-        let services = self
-            .pools
-            .iter()
-            .flat_map(|pool| pool.config.services.iter().map(|id| (*id, Arc::new(pool.service(id)))));
-        Table { services: services.collect() }
-    }
-
     // -- inputs -----------------------------------------------------------------------------
 
     /// One run of `probe`, asked for with `timing`, has ended: all who asked so hear it.
@@ -355,6 +277,7 @@ impl Model {
                 }
             }
         }
+        news.extend(self.guard(before));
         for pool in &mut self.pools {
             let up = pool.has_quorum();
             if up != pool.quorum_up {
@@ -369,6 +292,7 @@ impl Model {
 
     pub(crate) fn reload(&mut self, config: &Config) -> Vec<News> {
         let old = std::mem::take(self);
+        self.now = old.now;
         let mut before = Vec::new();
         for pool in &config.virtual_servers {
             let among = old.predecessors(&pool.services);
@@ -389,12 +313,15 @@ impl Model {
                     checks: checks.collect(),
                     order: known.and_then(|s| s.order),
                     weight: known.and_then(|s| s.weight),
+                    kept: known.is_some_and(|s| s.kept),
+                    failed: known.and_then(|s| s.failed),
                     told: known.is_some_and(|s| s.told),
                 };
                 alive.push(known.map_or(server.alive(), Server::alive));
                 servers.push(server);
             }
-            let mut pool = Pool { config: Arc::clone(pool), quorum_up: false, servers };
+            let keeps = among.first().is_some_and(|p| p.keeps);
+            let mut pool = Pool { config: Arc::clone(pool), quorum_up: false, keeps, servers };
             match among.first() {
                 Some(first) => pool.quorum_up = first.quorum_up,
                 None => pool.first_quorum(None),
@@ -441,7 +368,7 @@ impl Model {
         let age = remembered.saved_at.map(|at| now.since(at));
         let fresh =
             |check: &Check| age.is_some_and(|age| age < check.timing.delay_loop * 3 + check.timing.timeout);
-        let mut model = Self::default();
+        let mut model = Self { now, ..Self::default() };
         let mut unknown: Vec<(usize, usize, usize)> = Vec::new();
         for (pool_at, pool) in config.virtual_servers.iter().enumerate() {
             let among = remembered.model.predecessors(&pool.services);
@@ -453,8 +380,11 @@ impl Model {
                     checks: Vec::new(),
                     order: known.and_then(|s| s.order),
                     weight: known.and_then(|s| s.weight),
+                    kept: false,
+                    failed: known.and_then(|s| s.failed),
                     told: false,
                 };
+                let mut fails = false;
                 let found = new.found_serving(&pool.services, observed);
                 for (check_at, check) in server.checks.iter().enumerate() {
                     let verdict = known
@@ -463,7 +393,10 @@ impl Model {
                         .map(|c| c.verdict.clone())
                         .filter(|v| v.has_run);
                     match &verdict {
-                        Some(_) => new.told = true,
+                        Some(verdict) => {
+                            new.told = true;
+                            fails |= check.mode == Mode::Enforce && !verdict.up;
+                        }
                         None => unknown.push((pool_at, server_at, check_at)),
                     }
                     new.checks.push(CheckState {
@@ -472,9 +405,11 @@ impl Model {
                             .unwrap_or_else(|| VerdictState::assumed(found.unwrap_or(!check.alpha))),
                     });
                 }
+                // Kept is who was, if the verdict that it does not follow still counts.
+                new.kept = fails && known.is_some_and(|s| s.kept);
                 servers.push(new);
             }
-            model.pools.push(Pool { config: Arc::clone(pool), quorum_up: false, servers });
+            model.pools.push(Pool { config: Arc::clone(pool), quorum_up: false, keeps: false, servers });
         }
         let taken: Vec<_> = unknown
             .iter()
@@ -489,13 +424,14 @@ impl Model {
         let before: Vec<Vec<bool>> =
             model.pools.iter().map(|p| p.servers.iter().map(Server::alive).collect()).collect();
         model.end_orders(now);
+        let mut news = model.guard(&before);
         for pool in &mut model.pools {
             let checks = pool.config.real_servers.iter().flat_map(|s| &s.checks);
             let all_fresh = age.is_some() && checks.into_iter().all(|c| fresh(c));
             let past = remembered.model.predecessors(&pool.config.services);
             pool.first_quorum(past.first().filter(|_| all_fresh).map(|p| p.quorum_up));
         }
-        let news = model.tell(&before, &[]);
+        news.splice(0..0, model.tell(&before, &[]));
         (model, news)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
+use lvsd::engine::model::{Fault, Outcome, Phase, Verdict};
 use lvsd::engine::table::{ServiceId, Table};
 use lvsd::engine::{Command, Engine, ProbeId, Readings, Time};
 use proptest::prelude::*;
@@ -35,6 +36,44 @@ fn an_unchanged_reload_is_nothing() {
         prop_assert_eq!(before, after);
         Ok(())
     });
+}
+
+/// In each pool: its min_alive, and the places of those that can be given traffic.
+fn standing(engine: &Engine) -> Vec<(usize, BTreeSet<usize>)> {
+    let minima = engine.virtual_servers().iter().map(lvsd::engine::VirtualServer::min_alive);
+    let snapshot = engine.snapshot(None);
+    let standing = snapshot.virtual_servers.iter().map(|pool| {
+        let servers = pool.real_servers.iter().enumerate();
+        let stands = servers.filter(|(_, s)| (s.alive || s.kept.is_some()) && s.effective_weight > 0);
+        stands.map(|(at, _)| at).collect()
+    });
+    minima.zip(standing).collect()
+}
+
+#[test]
+fn failures_leave_min_alive_and_put_nobody_in() {
+    hold(PART, any_run(), |(world, steps)| {
+        let (_, mut pair) = play_to(&world, &steps);
+        for round in 0..4 {
+            let running: Vec<ProbeId> = pair.running.keys().copied().collect();
+            for id in running {
+                let before = standing(&pair.engine);
+                pair.finish(id, &refused());
+                for ((min, was), (min_now, is)) in before.iter().zip(standing(&pair.engine)) {
+                    let wanted = was.len().min(*min).min(min_now);
+                    prop_assert!(is.len() >= wanted, "round {}: {:?} of {:?} left", round, is, was);
+                    prop_assert!(is.is_subset(was), "{:?} after {:?}", is, was);
+                }
+            }
+            pair.advance(Duration::from_millis(1500));
+        }
+        Ok(())
+    });
+}
+
+fn refused() -> Outcome {
+    let fault = Fault { phase: Phase::Connect, reason: "refused".to_owned() };
+    Outcome { verdict: Verdict::Failure(fault), latency: Duration::from_millis(1) }
 }
 
 /// Changes everything that is edited in place and decides nothing about who serves.

@@ -408,6 +408,11 @@ fn news(event: &Event) -> Option<String> {
         }
         Event::Weight { of, from, to, .. } => Some(format!("{} weight {from} to {to}", name(of))),
         Event::LocalError { of, .. } => Some(format!("{} local error", name(of))),
+        Event::Guard { virtual_server, guard, kept, .. } => {
+            let names: Vec<String> = kept.iter().map(|id| names::write(id.address, id.port)).collect();
+            let who = if names.is_empty() { "nobody".to_owned() } else { names.join(" ") };
+            Some(format!("{} {} keeps {who}", virtual_server.name, guard.name()))
+        }
         Event::Failure { .. } | Event::Gate { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
     }
 }

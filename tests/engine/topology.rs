@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use lvsd::engine::model::{
     self, ActiveWhen, AddressGate, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, Notify,
-    OnLocalError, OnStop, Persistence, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag, SorryServer,
-    Target, Tcp, Timeouts, Timing, Tunnel, Whose,
+    OnLocalError, OnStop, Persistence, Portion, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag,
+    SorryServer, Target, Tcp, Timeouts, Timing, Tunnel, Whose,
 };
 use lvsd::engine::table::ServiceId;
 use serde::Deserialize;
@@ -37,6 +37,7 @@ pub(crate) struct VirtualServer {
     quorum: Option<u32>,
     #[serde(default)]
     hysteresis: u32,
+    min_alive: Option<CountOrShare>,
     #[serde(default)]
     omega: bool,
     active_when: Option<Gate>,
@@ -53,6 +54,23 @@ pub(crate) struct VirtualServer {
     delay_before_retry: Option<Seconds>,
     rise: Option<u32>,
     warmup: Option<Seconds>,
+}
+
+/// `2`, `"50%"`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum CountOrShare {
+    Count(u32),
+    Share(String),
+}
+
+impl CountOrShare {
+    fn lower(&self) -> Portion {
+        match self {
+            Self::Count(count) => Portion::Count(*count),
+            Self::Share(text) => Portion::Share(text.trim_end_matches('%').parse().unwrap()),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -240,6 +258,7 @@ impl VirtualServer {
             }),
             quorum: self.quorum.unwrap_or(1),
             hysteresis: self.hysteresis,
+            min_alive: self.min_alive.as_ref().map_or(Portion::Count(0), CountOrShare::lower),
             omega: self.omega,
             sorry_server: self.sorry_server.as_ref().map(|s| s.lower(self.lb_kind.as_deref())),
             quorum_up: None,

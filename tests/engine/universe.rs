@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    ActiveWhen, Check, CheckKind, Config, Family, Forwarding, Mode, OnLocalError, Persistence, Probe,
-    Protocol, RealServer, RealServerId, Scheduler, SorryServer, Target, Tcp, Timing, Tunnel, VirtualServer,
+    ActiveWhen, Check, CheckKind, Config, Family, Forwarding, Mode, OnLocalError, Persistence, Portion,
+    Probe, Protocol, RealServer, RealServerId, Scheduler, SorryServer, Target, Tcp, Timing, Tunnel,
+    VirtualServer,
 };
 use lvsd::engine::table::ServiceId;
 use proptest::prelude::*;
@@ -31,6 +32,7 @@ pub(crate) struct WorldSpec {
 pub(crate) struct PoolSpec {
     pub(crate) quorum: u32,
     pub(crate) hysteresis: u32,
+    pub(crate) min_alive: Portion,
     pub(crate) sorry: Option<SorrySpec>,
     pub(crate) gate: Option<ActiveWhen>,
     pub(crate) scheduler: bool,
@@ -144,6 +146,7 @@ impl PoolSpec {
             }),
             quorum: self.quorum,
             hysteresis: self.hysteresis.min(self.quorum),
+            min_alive: self.min_alive,
             omega: false,
             sorry_server: self.sorry.as_ref().map(|sorry| SorryServer {
                 address: server_address(sorry.address),
@@ -227,10 +230,11 @@ pub(crate) fn any_pool() -> impl Strategy<Value = PoolSpec> {
     let quorum = prop_oneof![4 => Just(1_u32), 3 => 1..6_u32];
     let hysteresis = prop_oneof![2 => Just(0_u32), 2 => 0..4_u32];
     let sorry = prop::option::of(any_sorry());
-    (quorum, hysteresis, sorry, any_gate(), any::<bool>(), any::<bool>(), servers).prop_map(
-        |(quorum, hysteresis, sorry, gate, scheduler, persistent, servers)| PoolSpec {
+    (quorum, (hysteresis, any_portion()), sorry, any_gate(), any::<bool>(), any::<bool>(), servers).prop_map(
+        |(quorum, (hysteresis, min_alive), sorry, gate, scheduler, persistent, servers)| PoolSpec {
             quorum,
             hysteresis,
+            min_alive,
             sorry,
             gate,
             scheduler,
@@ -238,6 +242,14 @@ pub(crate) fn any_pool() -> impl Strategy<Value = PoolSpec> {
             servers,
         },
     )
+}
+
+fn any_portion() -> impl Strategy<Value = Portion> {
+    prop_oneof![
+        3 => Just(Portion::Count(0)),
+        2 => (1..4_u32).prop_map(Portion::Count),
+        2 => (1..=100_u8).prop_map(Portion::Share),
+    ]
 }
 
 fn any_sorry() -> impl Strategy<Value = SorrySpec> {

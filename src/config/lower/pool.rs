@@ -10,7 +10,9 @@ use crate::config::context::{At, Context, Field};
 use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{self, Check, CommonOptions, PoolOptions};
-use crate::engine::model::{Forwarding, Persistence, Scheduler, SchedulerFlag, SorryServer, VirtualServer};
+use crate::engine::model::{
+    Forwarding, Persistence, Portion, Scheduler, SchedulerFlag, SorryServer, VirtualServer,
+};
 
 /// The kernel's Maglev table with its default size takes no more destinations.
 const MH_MAXIMUM: usize = 4_093;
@@ -47,6 +49,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
     count_destinations(cx, all, raw.place, services.ids.len(), servers.len());
     tunnel_is_used(cx, raw, &pool, &servers, sorry_server.as_ref());
     quorum::judge_hysteresis(cx, &pool);
+    quorum::warn_too_many(cx, &pool, raw.place, servers.len());
     let scheduler = scheduling::scheduler(cx, &pool);
     let flags = scheduling::flags(cx, &pool);
     let persistence = scheduling::persistence(cx, &raw.pool, &pool, &services);
@@ -68,6 +71,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         persistence,
         quorum: pool.quorum.value_or(defaults::QUORUM),
         hysteresis: pool.hysteresis.value_or(defaults::HYSTERESIS),
+        min_alive: pool.min_alive.value_or(Portion::Count(0)),
         omega: pool.omega.value_or(false),
         sorry_server,
         quorum_up: raw.quorum_up.value(),

@@ -4,6 +4,7 @@ use crate::config::context::{Context, Field};
 use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::PoolOptions;
+use crate::engine::model::Portion;
 
 /// Above the quorum, the lower threshold would be negative: never lost but at weight 0.
 pub(super) fn judge_hysteresis(cx: &mut Context<'_>, pool: &PoolOptions) {
@@ -40,6 +41,22 @@ pub(super) fn warn_unreachable(cx: &mut Context<'_>, pool: &PoolOptions, header:
     let finding =
         if key.place().is_some() { finding.label(header, "of this virtual server") } else { finding };
     cx.push(finding.remedy("write a lower one, or higher weights; as it is, it counts as their sum"));
+}
+
+/// A number of real servers that there are not: nobody would ever be taken out.
+pub(super) fn warn_too_many(cx: &mut Context<'_>, pool: &PoolOptions, header: Place, servers: usize) {
+    let Some(key) = pool.min_alive.get() else { return };
+    let Portion::Count(count) = key.value else { return };
+    if u64::from(count) <= servers as u64 || servers == 0 {
+        return;
+    }
+    let plural = if servers == 1 { "" } else { "s" };
+    let message = format!("a min_alive of {count} can never be met by {servers} real server{plural}");
+    let finding = Finding::warning(key.place, message).label(header, "of this virtual server");
+    cx.push(
+        finding
+            .remedy("write a lower one, or a share as in \"50%\"; as it is, no verdict takes a server out"),
+    );
 }
 
 fn place_or(key: &Field<u32>, header: Place) -> Place {

@@ -1,10 +1,6 @@
-//! `control_group`, `control_mode` and `max_removed` of `[daemon]`.
+//! `control_group` and `control_mode` of `[daemon]`.
 
-use super::Value;
-use crate::config::context::Context;
 use crate::config::text::{Wrong, quote};
-use crate::config::value;
-use crate::engine::model::MaxRemoved;
 
 /// Without these the daemon's own user could not talk to it.
 const OWNER: u32 = 0o600;
@@ -35,19 +31,4 @@ pub(super) fn mode(text: &str) -> Result<u32, Wrong> {
             Err(wrong.remedy("write it octal, as chmod takes it: \"0660\""))
         }
     }
-}
-
-/// `"25%"` or a number.
-pub(super) fn max_removed(cx: &mut Context<'_>, value: Value<'_>) -> Option<MaxRemoved> {
-    if value.node.is_integer() {
-        return value::count(cx, value).map(MaxRemoved::Count);
-    }
-    value::parsed(cx, value, |text| {
-        let digits = text.strip_suffix('%').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        match digits.and_then(|digits| digits.parse::<u8>().ok()).filter(|percent| *percent <= 100) {
-            Some(percent) => Ok(MaxRemoved::Share(percent)),
-            None => Err(Wrong::new(format!("{} is neither a share nor a number", quote(text)))
-                .remedy("write a share as in \"25%\", or a number of real servers as in 10")),
-        }
-    })
 }

@@ -14,7 +14,7 @@ use crate::config::context::Context;
 use crate::config::diagnostics::Place;
 use crate::config::text::{Wrong, closest, quote};
 use crate::config::value;
-use crate::engine::model::{Drift, MaxRemoved, OnStop, SyncRole};
+use crate::engine::model::{Drift, OnStop, Portion, SyncRole};
 
 /// A dump of the whole table more often than this would only compete with the checks.
 const DRIFT_MINIMUM: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ pub(in crate::config) struct Daemon {
     pub(in crate::config) state_file: Field<PathBuf>,
     pub(in crate::config) http: Field<SocketAddr>,
     pub(in crate::config) on_stop: Field<OnStop>,
-    pub(in crate::config) max_removed: Field<MaxRemoved>,
+    pub(in crate::config) max_removed: Field<Portion>,
     pub(in crate::config) drift: Field<Drift>,
     pub(in crate::config) drift_interval: Field<Duration>,
     pub(in crate::config) log: Field<String>,
@@ -78,7 +78,7 @@ impl Daemon {
                 "control_mode" => {
                     daemon.control_mode = value.field(cx, |cx, v| value::parsed(cx, v, access::mode));
                 }
-                "max_removed" => daemon.max_removed = value.field(cx, access::max_removed),
+                "max_removed" => daemon.max_removed = value.field(cx, value::portion),
                 "state_file" => daemon.state_file = value.field(cx, path),
                 "http" => daemon.http = value.field(cx, |cx, v| value::parsed(cx, v, listen)),
                 "on_stop" => {

@@ -192,6 +192,7 @@ const POOL: &[&str] = &[
     "one_packet",
     "quorum",
     "hysteresis",
+    "min_alive",
     "omega",
     "announce",
     "inhibit_on_failure",

@@ -22,8 +22,14 @@ pub(super) const TIMEOUT_MINIMUM: Duration = Duration::from_millis(100);
 const INTERVAL_MINIMUM: Duration = Duration::from_secs(1);
 
 /// A director that starts or stops is told of where it is asked for.
-const EVENTS: [EventKind; 4] =
-    [EventKind::RealServerUp, EventKind::RealServerDown, EventKind::QuorumGained, EventKind::QuorumLost];
+const EVENTS: [EventKind; 6] = [
+    EventKind::RealServerUp,
+    EventKind::RealServerDown,
+    EventKind::QuorumGained,
+    EventKind::QuorumLost,
+    EventKind::GuardBegan,
+    EventKind::GuardEnded,
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {

@@ -12,7 +12,7 @@ use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::http::host;
 use crate::config::text::{Wrong, quote};
 use crate::config::value;
-use crate::engine::model::{ActiveWhen, Argv, Family, Mark, Protocol, RealServerId};
+use crate::engine::model::{ActiveWhen, Argv, Family, Mark, Portion, Protocol, RealServerId};
 
 /// 31 days, keepalived's limit: what the kernel counts in ticks must not overflow.
 const PERSISTENCE_MAXIMUM: u32 = 2_678_400;
@@ -30,6 +30,7 @@ pub(in crate::config) struct PoolOptions {
     pub(in crate::config) one_packet: Field<bool>,
     pub(in crate::config) quorum: Field<u32>,
     pub(in crate::config) hysteresis: Field<u32>,
+    pub(in crate::config) min_alive: Field<Portion>,
     pub(in crate::config) omega: Field<bool>,
     pub(in crate::config) announce: Field<Announce>,
     pub(in crate::config) inhibit_on_failure: Field<bool>,
@@ -107,6 +108,7 @@ impl PoolOptions {
             "one_packet" => self.one_packet = value.field(cx, value::boolean),
             "quorum" => self.quorum = value.field(cx, value::positive),
             "hysteresis" => self.hysteresis = value.field(cx, value::count),
+            "min_alive" => self.min_alive = value.field(cx, value::portion),
             "announce" => self.announce = value.field(cx, announce::read),
             "omega" => self.omega = value.field(cx, value::boolean),
             "inhibit_on_failure" => self.inhibit_on_failure = value.field(cx, value::boolean),
@@ -132,6 +134,7 @@ impl PoolOptions {
             one_packet: self.one_packet.or(&outer.one_packet),
             quorum: self.quorum.or(&outer.quorum),
             hysteresis: self.hysteresis.or(&outer.hysteresis),
+            min_alive: self.min_alive.or(&outer.min_alive),
             omega: self.omega.or(&outer.omega),
             announce: self.announce.or(&outer.announce),
             inhibit_on_failure: self.inhibit_on_failure.or(&outer.inhibit_on_failure),

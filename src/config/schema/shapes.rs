@@ -169,6 +169,7 @@ fn pool() -> Keys {
         ("one_packet", flag()),
         ("quorum", count()),
         ("hysteresis", count()),
+        ("min_alive", json!({ "anyOf": [count(), line()] })),
         ("omega", flag()),
         ("inhibit_on_failure", flag()),
         ("virtualhost", line()),

@@ -116,6 +116,9 @@ fn real_servers(servers: &[RealServerStatus], now: Time, lines: &mut Vec<String>
     for (rs, row) in servers.iter().zip(&rows) {
         let connections = format!("{} active, {} inactive", rs.active_connections, rs.inactive_connections);
         lines.push(line(row, &connections));
+        if let Some(guard) = rs.kept {
+            lines.push(format!("{INDENT}kept in the table by {}", guard.name()));
+        }
         if let Some(order) = &rs.order {
             lines.push(remark(order_name(order.order), &order.note, now));
         }
@@ -139,6 +142,7 @@ fn state(rs: &RealServerStatus) -> String {
     // An order to disable hides in `alive` what the checks say.
     let fails = rs.checks.iter().any(|check| check.mode == Mode::Enforce && !check.up);
     let by_checks = match (fails, rs.missing, rs.installed) {
+        (true, ..) if rs.kept.is_some() => "DOWN, KEPT",
         (true, ..) => "DOWN",
         (false, true, _) => "NOT INSTALLED",
         (false, false, true) => "up",

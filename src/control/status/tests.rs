@@ -34,6 +34,7 @@ fn real_server(address: &str, checks: Vec<CheckStatus>) -> RealServerStatus {
     RealServerStatus {
         address: parse_address(address).unwrap(),
         alive: checks.iter().all(|check| check.up),
+        kept: None,
         since: at(910),
         weight: 1,
         effective_weight: 1,
@@ -172,12 +173,12 @@ fn json_has_the_documented_keys_in_the_documented_order() {
             r#""services":["tcp 192.0.2.10:80","tcp [2001:db8::10]:80"],"scheduler":"wrr","#,
             r#""quorum":{"up":false,"weight":1,"threshold":3,"quorum":2,"hysteresis":1,"age_ms":60000},"#,
             r#""sorry_server":{"address":"198.51.100.99","active":true},"real_servers":["#,
-            r#"{"address":"198.51.100.11:80","alive":true,"age_ms":90000,"weight":1,"effective_weight":1,"installed":true,"missing":false,"#,
+            r#"{"address":"198.51.100.11:80","alive":true,"kept":null,"age_ms":90000,"weight":1,"effective_weight":1,"installed":true,"missing":false,"#,
             r#""override":null,"connections":{"active":12,"inactive":3},"#,
             r#""traffic":{"connections":50,"packets_in":1,"packets_out":2,"bytes_in":3,"bytes_out":4},"checks":[{"kind":"http","#,
             r#""mode":"enforce","up":true,"has_run":true,"failures":0,"#,
             r#""last":{"ok":true,"detail":"HTTP 200","latency_us":1234,"age_ms":1000}}]},"#,
-            r#"{"address":"198.51.100.12:80","alive":true,"age_ms":90000,"weight":1,"effective_weight":0,"installed":true,"missing":false,"#,
+            r#"{"address":"198.51.100.12:80","alive":true,"kept":null,"age_ms":90000,"weight":1,"effective_weight":0,"installed":true,"missing":false,"#,
             r#""override":{"order":"drain","weight":7,"by":"alice","reason":"kernel update","age_ms":300000,"#,
             r#""left_ms":1800000,"weight_note":{"by":"alice","reason":null,"age_ms":300000,"left_ms":null}},"#,
             r#""connections":{"active":12,"inactive":3},"#,
@@ -216,6 +217,18 @@ fn the_table_shows_what_is_not_as_configured() {
     let text = reply(&snapshot(), "lvs1", None, at(1000)).text;
     insta::assert_snapshot!(text);
     assert!(!text.contains('\u{1b}'));
+}
+
+#[test]
+fn a_server_that_is_kept_is_marked() {
+    let mut snapshot = snapshot();
+    let server = &mut snapshot.virtual_servers[0].real_servers[2];
+    (server.kept, server.installed) = (Some(Guard::MinAlive), true);
+    let text = reply(&snapshot, "lvs1", None, at(1000)).text;
+    assert!(text.contains("  DOWN, KEPT") && text.contains("  kept in the table by min_alive\n"), "{text}");
+    let json =
+        serde_json::to_value(Status::new(&snapshot, &[&snapshot.virtual_servers[0]], "lvs1", at(1000)));
+    assert_eq!(json.unwrap()["virtual_servers"][0]["real_servers"][2]["kept"], "min_alive");
 }
 
 #[test]

@@ -6,6 +6,9 @@ pub enum EventKind {
     RealServerDown,
     QuorumGained,
     QuorumLost,
+    /// A rule begins to keep failed servers in the table, or keeps none any more.
+    GuardBegan,
+    GuardEnded,
     /// The first table has been written.
     Started,
     /// The daemon is about to end.
@@ -13,11 +16,13 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::RealServerUp,
         Self::RealServerDown,
         Self::QuorumGained,
         Self::QuorumLost,
+        Self::GuardBegan,
+        Self::GuardEnded,
         Self::Started,
         Self::Stopping,
     ];
@@ -28,6 +33,8 @@ impl EventKind {
             Self::RealServerDown => "real_server_down",
             Self::QuorumGained => "quorum_gained",
             Self::QuorumLost => "quorum_lost",
+            Self::GuardBegan => "guard_began",
+            Self::GuardEnded => "guard_ended",
             Self::Started => "started",
             Self::Stopping => "stopping",
         }

@@ -52,6 +52,8 @@ fn title(event: &Event) -> String {
     match (event.kind, event.real_server) {
         (EventKind::Started, _) => "lvsd started".to_owned(),
         (EventKind::Stopping, _) => "lvsd stops".to_owned(),
+        (EventKind::GuardBegan, _) => format!("Virtualserver {pool} - failed servers are kept"),
+        (EventKind::GuardEnded, _) => format!("Virtualserver {pool} - no failed server is kept"),
         (_, Some(server)) => format!("Realserver {server} of virtual server {pool} - {state}"),
         (_, None) => format!("Virtualserver {pool} - {state}"),
     }
@@ -62,6 +64,8 @@ fn counted(kind: EventKind, count: usize) -> String {
     match kind {
         EventKind::RealServerUp | EventKind::RealServerDown => format!("{count} real servers {state}"),
         EventKind::QuorumGained | EventKind::QuorumLost => format!("{count} virtual servers {state}"),
+        EventKind::GuardBegan => format!("failed servers are kept in {count} virtual servers"),
+        EventKind::GuardEnded => format!("no failed servers are kept any more in {count} virtual servers"),
         EventKind::Started => format!("lvsd started {count} times"),
         EventKind::Stopping => format!("lvsd stops {count} times"),
     }
@@ -106,6 +110,8 @@ fn sentence(event: &Event) -> String {
         EventKind::RealServerDown => format!("real server {server} of {name} is DOWN"),
         EventKind::QuorumGained => format!("virtual server {name} ({services}) is UP: quorum gained"),
         EventKind::QuorumLost => format!("virtual server {name} ({services}) is DOWN: quorum lost"),
+        EventKind::GuardBegan => format!("failed servers of {name} ({services}) are KEPT in the table"),
+        EventKind::GuardEnded => format!("no failed server of {name} ({services}) is kept any more"),
         EventKind::Started => "lvsd has started".to_owned(),
         EventKind::Stopping => "lvsd stops".to_owned(),
     }

@@ -45,6 +45,7 @@ fn example() -> State {
                 note: note("alice", Some("disk \"full\""), Some(1_060_000_000_000)),
             })),
             operator_weight: Some(Box::new(OperatorWeight { weight: 7, note: note("uid 1000", None, None) })),
+            kept: Some(Time::from_nanos(998_000_000_000)),
             checks: Box::new([
                 (Identity::parse("00ff").unwrap(), checked.clone()),
                 (
@@ -67,6 +68,7 @@ fn example() -> State {
             id: real_server_id("2001:db8::11").unwrap(),
             order: Some(Box::new(Override { order: Order::Disable, note: note("bob", None, None) })),
             operator_weight: None,
+            kept: None,
             checks: Box::default(),
         },
     ];
@@ -106,7 +108,7 @@ const GOLDEN: &str = concat!(
     r#""original_timeouts":[900,120,300],"virtual_servers":[{"services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
     r#""quorum_up":true,"real_servers":[{"address":"198.51.100.11:80","order":["drain",{"by":"alice","#,
     r#""reason":"disk \"full\"","since":900000000000,"until":1060000000000}],"#,
-    r#""weight":[7,{"by":"uid 1000","reason":null,"since":900000000000,"until":null}],"#,
+    r#""weight":[7,{"by":"uid 1000","reason":null,"since":900000000000,"until":null}],"kept":998000000000,"#,
     r#""checks":[{"identity":"000000000000000000000000000000ff","up":true,"heard":999000000000},"#,
     r#"{"identity":"00000000000000000000000000000001","up":false,"failures":3,"successes":1,"delta":-5,"heard":999000000000},"#,
     r#"{"identity":"00000000000000000000000000000002","up":true,"absolute":9,"heard":999000000000}]},"#,
@@ -150,6 +152,7 @@ fn another_boot_takes_the_age_of_verdicts_and_all_of_the_kernels() {
     let [first, second] = &pool.real_servers[..] else { panic!("{pool:?}") };
     let order = first.order.as_ref().unwrap();
     assert_eq!((order.note.by.as_str(), order.note.reason.as_deref()), ("alice", Some("disk \"full\"")));
+    assert_eq!(first.kept, None, "nobody knows when that was");
     assert_eq!(order.note.since, NOW);
     assert_eq!(order.note.until, Some(NOW + Duration::from_secs(60)), "what was left of its time");
     assert_eq!(first.operator_weight.as_ref().unwrap().note.until, None);
@@ -300,12 +303,14 @@ prop_compose! {
         port in any::<Option<u16>>(),
         order in proptest::option::of((prop_oneof![Just(Order::Drain), Just(Order::Disable)], notes())),
         weight in proptest::option::of((any::<u32>(), notes())),
+        kept in proptest::option::of(any::<u64>().prop_map(Time::from_nanos)),
         checks in proptest::collection::vec(checks(), 0..3),
     ) -> RememberedRealServer {
         RememberedRealServer {
             id: RealServerId { address, port },
             order: order.map(|(order, note)| Box::new(Override { order, note })),
             operator_weight: weight.map(|(weight, note)| Box::new(OperatorWeight { weight, note })),
+            kept,
             checks: checks.into(),
         }
     }

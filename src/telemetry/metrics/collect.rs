@@ -133,6 +133,7 @@ fn servers(families: &mut Families<'_>, daemon: Daemon<'_>, pools: &[Named<'_>])
         pools.iter().flat_map(|pool| pool.servers().map(move |(name, server)| ([pool.name, name], server)))
     };
     families.numbers(&list::SERVER_UP, servers().map(|(names, server)| (names, server.alive)))?;
+    families.numbers(&list::SERVER_KEPT, servers().map(|(names, server)| (names, server.kept.is_some())))?;
     let configured = pools.iter().flat_map(|pool| {
         let weights = pool.figures.config.real_servers.iter().map(|server| server.weight);
         pool.servers.iter().zip(weights).map(|(name, weight)| ([pool.name, name], weight))

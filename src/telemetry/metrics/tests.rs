@@ -101,8 +101,13 @@ fn picture(name: &str) -> Picture {
     })];
     let quorum =
         QuorumStatus { up: true, weight: 6, threshold: 1, quorum: 1, hysteresis: 0, since: Time::ZERO };
-    let server =
-        |alive, order, operator_weight| ServerFigures { alive, effective_weight: 3, order, operator_weight };
+    let server = |alive, order, operator_weight| ServerFigures {
+        alive,
+        kept: (!alive).then_some(crate::engine::Guard::MinAlive),
+        effective_weight: 3,
+        order,
+        operator_weight,
+    };
     let servers = vec![server(true, Some(Order::Drain), Some(9)), server(false, Some(Order::Disable), None)];
     let verdict = |up| CheckFigures { up, has_run: true };
     let checks = vec![verdict(true), verdict(false), verdict(true)];
@@ -215,6 +220,8 @@ fn samples_say_what_the_picture_says() {
         r#"lvsd_sorry_server_active{virtual_server="web",sorry_server="198.51.100.11:99"} 0"#.to_owned(),
         format!("lvsd_real_server_up{{{server}}} 1"),
         r#"lvsd_real_server_up{virtual_server="web",real_server="198.51.100.11:81"} 0"#.to_owned(),
+        format!("lvsd_real_server_kept{{{server}}} 0"),
+        r#"lvsd_real_server_kept{virtual_server="web",real_server="198.51.100.11:81"} 1"#.to_owned(),
         format!("lvsd_real_server_transitions_total{{{server}}} 5"),
         // One that has not changed is there as well.
         r#"lvsd_real_server_transitions_total{virtual_server="web",real_server="198.51.100.11:81"} 0"#.to_owned(),

@@ -89,6 +89,7 @@
     const over = server.override;
     server.hay = [pool.name, server.address, server.state.word, ...pool.services,
       ...server.checks.map((c) => c.kind + " " + (c.last ? c.last.detail : "")),
+      server.kept ? "kept in the table by " + server.kept : "",
       over ? over.by + " " + (over.reason || "") : ""].join("\n").toLowerCase();
     return server;
   }
@@ -97,7 +98,7 @@
     const fails = server.checks.some((c) => c.mode === "enforce" && !c.up);
     const doubts = server.checks.some((c) => !c.up || c.failures > 0);
     const order = server.override && server.override.order;
-    const byChecks = fails ? "DOWN" : server.missing ? "NOT INSTALLED" : server.installed ? "up" : "standby";
+    const byChecks = fails && server.kept ? "DOWN, KEPT" : fails ? "DOWN" : server.missing ? "NOT INSTALLED" : server.installed ? "up" : "standby";
     const ordered = order === "drain" ? "drained" : order === "disable" ? "disabled" : null;
     const word = ordered ? (fails || server.missing ? byChecks + ", " + ordered : ordered) : byChecks;
     const kind = fails || server.missing ? "bad" : ordered || server.override || doubts ? "warn" : "good";
@@ -310,6 +311,7 @@
       el("span", "checks", ...server.checks.map(drawCheck), server.checks.length ? "" : el("span", "soft", "no checks")),
       el("span", "traffic number", `${number(c.active)} active, ${number(c.inactive)} inactive`, ...drawRate(rate))];
     if (server.weight !== server.effective_weight) cells[2].title = "in force/configured";
+    if (server.kept) cells.push(el("span", "note bad-word", "kept in the table by " + server.kept));
     if (server.override) cells.push(...drawOverride(server.override));
     row.replaceChildren(...cells);
   }

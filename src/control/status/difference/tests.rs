@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::engine::Guard;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{CheckStatus, Happened, LastResult, QuorumStatus, Traffic};
 use crate::engine::time::Time;
@@ -11,6 +12,7 @@ fn server(address: &str) -> RealServerStatus {
     RealServerStatus {
         address: crate::control::protocol::parse_address(address).unwrap(),
         alive: true,
+        kept: None,
         since: Time::ZERO,
         weight: 1,
         effective_weight: 1,
@@ -80,9 +82,10 @@ type Step = fn(&mut Snapshot);
 type Case = (&'static str, Step, Option<(usize, usize)>);
 
 /// Each with how many pools and servers it takes to tell it; none where all is told.
-const STEPS: [Case; 9] = [
+const STEPS: [Case; 10] = [
     ("nothing", |_| {}, Some((0, 0))),
     ("a check ran", |s| s.virtual_servers[1].real_servers[0].checks.push(ran()), Some((1, 1))),
+    ("a server is kept", |s| s.virtual_servers[0].real_servers[1].kept = Some(Guard::MinAlive), Some((1, 1))),
     ("a server died", |s| s.virtual_servers[0].real_servers[1].alive = false, Some((1, 1))),
     ("quorum", |s| s.virtual_servers[0].quorum.up = false, Some((1, 0))),
     ("the kernel", |s| s.kernel.drift += 1, Some((0, 0))),
