@@ -16,11 +16,13 @@ mod access;
 mod event_kind;
 mod notify;
 mod receivers;
+mod self_test;
 
 pub use access::{ControlAccess, MaxRemoved};
 pub use event_kind::EventKind;
 pub use notify::Notify;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
+pub use self_test::SelfTest;
 
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,7 @@ pub struct Daemon {
     pub timeouts: Timeouts,
     pub sync: Option<Sync>,
     pub notify: Notify,
+    pub self_test: SelfTest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -748,8 +751,10 @@ impl fmt::Display for Fault {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Making and binding the socket, before anything is sent.
+    /// Making the socket, before anything is sent.
     Socket,
+    /// Giving it the mark, device and address that the check's options ask for.
+    Source,
     Connect,
     TlsHandshake,
     Request,
@@ -765,7 +770,7 @@ pub enum Phase {
 impl Phase {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Socket => "socket",
+            Self::Socket | Self::Source => "socket",
             Self::Connect => "connect",
             Self::TlsHandshake => "tls handshake",
             Self::Request => "request",

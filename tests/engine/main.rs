@@ -7,6 +7,8 @@ mod driver;
 #[cfg(test)]
 mod figures;
 #[cfg(test)]
+mod freeze;
+#[cfg(test)]
 mod gate;
 #[cfg(test)]
 mod lines;

@@ -408,6 +408,12 @@ fn news(event: &Event) -> Option<String> {
         }
         Event::Weight { of, from, to, .. } => Some(format!("{} weight {from} to {to}", name(of))),
         Event::LocalError { of, .. } => Some(format!("{} local error", name(of))),
-        Event::Failure { .. } | Event::Gate { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
+        Event::Failure { .. }
+        | Event::SetAside { .. }
+        | Event::Frozen { .. }
+        | Event::Thawed { .. }
+        | Event::Gate { .. }
+        | Event::Order { .. }
+        | Event::OrderEnded { .. } => None,
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use lvsd::engine::model::{
     self, ActiveWhen, AddressGate, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, Notify,
-    OnLocalError, OnStop, Persistence, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag, SorryServer,
-    Target, Tcp, Timeouts, Timing, Tunnel, Whose,
+    OnLocalError, OnStop, Persistence, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag, SelfTest,
+    SorryServer, Target, Tcp, Timeouts, Timing, Tunnel, Whose,
 };
 use lvsd::engine::table::ServiceId;
 use serde::Deserialize;
@@ -202,6 +202,7 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
             mail: None,
             webhooks: vec![],
         },
+        self_test: SelfTest::off(),
     };
     Config { daemon, virtual_servers }
 }

@@ -10,16 +10,21 @@ pub enum EventKind {
     Started,
     /// The daemon is about to end.
     Stopping,
+    /// The director itself seems to be sick, and verdicts stay as they are.
+    VerdictsFrozen,
+    VerdictsThawed,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::RealServerUp,
         Self::RealServerDown,
         Self::QuorumGained,
         Self::QuorumLost,
         Self::Started,
         Self::Stopping,
+        Self::VerdictsFrozen,
+        Self::VerdictsThawed,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -30,6 +35,8 @@ impl EventKind {
             Self::QuorumLost => "quorum_lost",
             Self::Started => "started",
             Self::Stopping => "stopping",
+            Self::VerdictsFrozen => "verdicts_frozen",
+            Self::VerdictsThawed => "verdicts_thawed",
         }
     }
 }

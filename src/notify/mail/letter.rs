@@ -52,6 +52,8 @@ fn title(event: &Event) -> String {
     match (event.kind, event.real_server) {
         (EventKind::Started, _) => "lvsd started".to_owned(),
         (EventKind::Stopping, _) => "lvsd stops".to_owned(),
+        (EventKind::VerdictsFrozen, _) => "lvsd takes its own host for sick".to_owned(),
+        (EventKind::VerdictsThawed, _) => "lvsd takes its own host for well again".to_owned(),
         (_, Some(server)) => format!("Realserver {server} of virtual server {pool} - {state}"),
         (_, None) => format!("Virtualserver {pool} - {state}"),
     }
@@ -64,6 +66,8 @@ fn counted(kind: EventKind, count: usize) -> String {
         EventKind::QuorumGained | EventKind::QuorumLost => format!("{count} virtual servers {state}"),
         EventKind::Started => format!("lvsd started {count} times"),
         EventKind::Stopping => format!("lvsd stops {count} times"),
+        EventKind::VerdictsFrozen => format!("verdicts frozen {count} times"),
+        EventKind::VerdictsThawed => format!("verdicts thawed {count} times"),
     }
 }
 
@@ -108,6 +112,8 @@ fn sentence(event: &Event) -> String {
         EventKind::QuorumLost => format!("virtual server {name} ({services}) is DOWN: quorum lost"),
         EventKind::Started => "lvsd has started".to_owned(),
         EventKind::Stopping => "lvsd stops".to_owned(),
+        EventKind::VerdictsFrozen => "lvsd takes its own host for sick: verdicts are frozen".to_owned(),
+        EventKind::VerdictsThawed => "lvsd takes its own host for well again".to_owned(),
     }
 }
 

@@ -132,6 +132,7 @@ fn picture(name: &str) -> Picture {
             totals,
             kernel: KernelCounters { operations: 10, failures: 1, drift: 2 },
             broken_checks: 0,
+            self_test: Default::default(),
             running: 1,
             slots: 100,
             addresses: vec![AddressPicture { at: virtual_address(), wanted: true, announced: Some(false) }],
