@@ -71,7 +71,7 @@ impl From<Trouble> for Verdict {
 /// an errno that connect(2) returns at once, such as that of an unreachable or prohibited
 /// route, is a failed try like any other.
 fn is_local(phase: Phase, error: &io::Error) -> bool {
-    if phase == Phase::Socket {
+    if matches!(phase, Phase::Socket | Phase::Source) {
         return true;
     }
     let Some(code) = error.raw_os_error() else { return false };
@@ -81,6 +81,8 @@ fn is_local(phase: Phase, error: &io::Error) -> bool {
         Errno::EADDRNOTAVAIL | Errno::EADDRINUSE
         | Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM
         | Errno::EAFNOSUPPORT | Errno::ENODEV
+        // Of our own interface. A network that cannot be reached is a fact about who is in it.
+        | Errno::ENETDOWN
         // A policy of our own host: a cgroup's socket filter.
         | Errno::EPERM
     )
@@ -117,7 +119,8 @@ mod tests {
     fn whose_fault_an_errno_is() {
         let cases = [
             (Phase::Socket, Errno::EINVAL, true),
-            (Phase::Socket, Errno::EADDRINUSE, true),
+            (Phase::Source, Errno::EADDRINUSE, true),
+            (Phase::Request, Errno::ENETDOWN, true),
             (Phase::Connect, Errno::EADDRNOTAVAIL, true),
             (Phase::Connect, Errno::EMFILE, true),
             (Phase::Connect, Errno::ENOBUFS, true),

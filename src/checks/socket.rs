@@ -84,7 +84,7 @@ fn open(target: &Target, close: Close, nagle: Nagle) -> Result<Socket, Trouble> 
 
 /// Mark, device, source address and `port` of a socket that is not connected yet.
 pub(super) fn dress(socket: &Socket, target: &Target, port: Option<u16>) -> Result<(), Trouble> {
-    let failed = |doing: &str, error: io::Error| Trouble::io(Phase::Socket, doing, &error);
+    let failed = |doing: &str, error: io::Error| Trouble::io(Phase::Source, doing, &error);
     let source = target.source();
     if let Some(mark) = source.fwmark {
         socket.set_mark(mark).map_err(|error| failed(&format!("set SO_MARK to {mark}"), error))?;
@@ -118,7 +118,7 @@ fn bind(socket: &Socket, target: &Target, port: Option<u16>) -> Result<(), Troub
             Some(_) => format!("bind to {source}"),
             None => format!("bind to {}", source.ip()),
         };
-        Trouble::io(Phase::Socket, &doing, &error)
+        Trouble::io(Phase::Source, &doing, &error)
     })
 }
 

@@ -9,6 +9,11 @@ pub const CONTROL_SOCKET: &str = "/run/lvsd/control.sock";
 pub const STATE_FILE: &str = "/var/lib/lvsd/state.json";
 pub const LOG: &str = "info";
 pub const DRIFT_INTERVAL: Duration = Duration::from_secs(10);
+pub const MAX_LATENESS: Duration = Duration::from_secs(5);
+/// Percent.
+pub const LOCAL_ERRORS: u8 = 50;
+pub const CANARY_INTERVAL: Duration = Duration::from_secs(1);
+pub const CANARY_TIMEOUT: Duration = Duration::from_secs(2);
 pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const MAIL_TIMEOUT: Duration = Duration::from_secs(30);
 pub const MAIL_INTERVAL: Duration = Duration::from_secs(60);

@@ -28,7 +28,7 @@ pub fn schema() -> Value {
 }
 
 /// Tables that others refer to.
-const DEFINED: [(&str, Scope); 30] = [
+const DEFINED: [(&str, Scope); 31] = [
     ("daemon", Scope::Daemon),
     ("notify", Scope::Notify),
     ("mail", Scope::Mail),
@@ -39,6 +39,7 @@ const DEFINED: [(&str, Scope); 30] = [
     ("active_when", Scope::ActiveWhen),
     ("timeouts", Scope::Timeouts),
     ("sync", Scope::Sync),
+    ("self_test", Scope::SelfTest),
     ("defaults", Scope::Defaults),
     ("virtual_server", Scope::VirtualServer),
     ("real_server", Scope::RealServer),
@@ -90,6 +91,7 @@ const fn titles(scope: Scope) -> &'static [&'static str] {
         Scope::Webhook => &["[[daemon.notify.webhook]]"],
         Scope::Timeouts => &["[daemon.timeouts]"],
         Scope::Sync => &["[daemon.sync]"],
+        Scope::SelfTest => &["[daemon.self_test]"],
         Scope::Defaults | Scope::VirtualServer => &["[[virtual_server]]", "[defaults]"],
         Scope::RealServer => &["[[virtual_server.real_server]]", "[[virtual_server]]", "[defaults]"],
         Scope::Check => &["[check.", "[defaults]"],

@@ -97,7 +97,7 @@ fn the_default_file_shows_the_defaults() {
         .lines()
         .map(|line| if is_default(line) { line.trim_start_matches("# ") } else { line })
         .collect();
-    assert_eq!(text.lines().filter(|line| is_default(line)).count(), 33);
+    assert_eq!(text.lines().filter(|line| is_default(line)).count(), 37);
     assert_eq!(config(&uncommented.join("\n")), config(&text));
 }
 

@@ -61,6 +61,16 @@ pub enum What {
     /// The daemon itself: the first table has been written, or it is about to end.
     Started,
     Stopping,
+    /// The daemon takes its own host for sick, and why; unless `first`, it did already.
+    Frozen {
+        reason: Box<str>,
+        first: bool,
+    },
+    Thawed {
+        lasted: Duration,
+        /// Results of checks that did not count.
+        set_aside: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -177,6 +187,8 @@ impl What {
             Self::GuardEnded(_) => "guard_ended",
             Self::Started => "started",
             Self::Stopping => "stopping",
+            Self::Frozen { .. } => "verdicts_frozen",
+            Self::Thawed { .. } => "verdicts_thawed",
         }
     }
 
@@ -201,6 +213,14 @@ impl What {
             }
             Self::Started => "the daemon has started".to_owned(),
             Self::Stopping => "the daemon is stopping".to_owned(),
+            Self::Frozen { reason, first } => {
+                let are = if *first { "are" } else { "stay" };
+                format!("VERDICTS {are} FROZEN: {}", clean(reason))
+            }
+            Self::Thawed { lasted, set_aside } => {
+                let lasted = duration::display(*lasted);
+                format!("verdicts count again, after {lasted}; {set_aside} results were set aside")
+            }
         }
     }
 }

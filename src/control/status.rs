@@ -55,8 +55,19 @@ pub struct Status<'a> {
     /// Until the configuration goes back to the one before it, unless it is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     unconfirmed_ms: Option<u64>,
+    /// While results of checks change nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frozen: Option<Frozen<'a>>,
     /// The newest first.
     recent: Vec<Recent<'a>>,
+}
+
+/// The daemon takes its own host for sick.
+#[derive(Debug, Serialize)]
+struct Frozen<'a> {
+    for_ms: u64,
+    reasons: &'a [String],
+    set_aside: u64,
 }
 
 /// What happened to a virtual server, or to a real server of it.
@@ -222,6 +233,11 @@ impl<'a> Status<'a> {
             broken_checks: snapshot.broken_checks,
             dry_run: snapshot.dry_run,
             unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
+            frozen: snapshot.frozen.as_ref().map(|frozen| Frozen {
+                for_ms: millis(now.since(frozen.since)),
+                reasons: &frozen.reasons,
+                set_aside: frozen.set_aside,
+            }),
             recent: snapshot.recent.iter().map(|happened| Recent::new(happened, now)).collect(),
         }
     }

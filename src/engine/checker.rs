@@ -96,12 +96,25 @@ impl Checker {
 
     /// Keeps the outcome for people to read; decides nothing.
     pub fn remember(&mut self, outcome: &Outcome, now: Time) {
+        self.state.heard = now;
+        self.show(outcome, now);
+    }
+
+    /// The same of one that says nothing of the verdict.
+    pub(super) fn show(&mut self, outcome: &Outcome, now: Time) {
         let (ok, detail) = match &outcome.verdict {
             Verdict::Success { detail, .. } => (true, detail.clone()),
             Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string()),
         };
-        self.state.heard = now;
         self.state.last = Some(LastResult { ok, detail, latency: outcome.latency, at: now });
+    }
+
+    /// What was counted towards the next change is void.
+    pub(super) const fn forget_counts(&mut self) {
+        self.state.successes = 0;
+        if self.state.up {
+            self.state.failures = 0;
+        }
     }
 
     /// Counts one result. The first one ever decides on its own; after that it takes

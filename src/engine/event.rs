@@ -7,6 +7,7 @@ use super::checker::Transition;
 use super::guard::Guard;
 use super::model::{self, Check, Fault, RealServerId};
 use super::schedule::ProbeId;
+use super::self_test::Symptom;
 use super::snapshot::OrderNote;
 use super::table::ServiceId;
 use super::virtual_server::QuorumEvent;
@@ -53,6 +54,24 @@ pub enum Event {
         of: Server,
         check: Arc<Check>,
         fault: Fault,
+    },
+    /// A run that did not succeed, and did not count: verdicts are frozen, or it began while they were.
+    SetAside {
+        of: Server,
+        check: Arc<Check>,
+        fault: Fault,
+    },
+    /// The director itself seems to be sick: verdicts stay as they are. Unless `first`, they did already.
+    Frozen {
+        symptom: Symptom,
+        reason: String,
+        first: bool,
+    },
+    /// All is well again, and results count.
+    Thawed {
+        lasted: Duration,
+        /// Results that did not count meanwhile.
+        set_aside: u64,
     },
     /// Services came into the table or left it, for what each of them is told with it.
     Gate {

@@ -27,6 +27,7 @@ mod readings;
 mod real_server;
 pub mod reload;
 mod schedule;
+pub mod self_test;
 pub mod snapshot;
 pub mod table;
 #[cfg(test)]
@@ -56,6 +57,7 @@ use model::{Config, Mode, OnLocalError, Outcome, Verdict};
 use past::Past;
 use reload::Plan;
 use schedule::{Place, Schedule};
+use self_test::SelfTest;
 use snapshot::Snapshot;
 use table::{Service, ServiceId, Table};
 
@@ -77,6 +79,7 @@ pub struct Engine {
     unsettled: BTreeSet<usize>,
     /// Verdict, quorum or order changed since the memory was last taken.
     memory_changed: bool,
+    self_test: SelfTest,
     /// Of the input that is being handled.
     now: Time,
     /// When the next order ends by itself.
@@ -90,7 +93,8 @@ impl Engine {
     /// before anything is written to it, `readings` what was read just now. First quorum states are set
     /// without a transition.
     pub fn start(config: &Config, memory: &Memory, observed: &Table, readings: &Readings, now: Time) -> Self {
-        let mut engine = Self { now, ..Self::default() };
+        let self_test = SelfTest::new(&config.daemon.self_test);
+        let mut engine = Self { now, self_test, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
         engine.pools = build_pools(config, &past, &Plan::new(&[], config, &Presence::default()), now);
         engine.find_order_end();
@@ -118,6 +122,7 @@ impl Engine {
         self.now = now;
         let plan = self.plan_reload(config, &readings.presence);
         let past = Past::of_running(&self.pools);
+        self.self_test.configure(&config.daemon.self_test);
         self.pools = build_pools(config, &past, &plan, now);
         self.find_order_end();
         self.replace_schedule(now);
@@ -149,8 +154,9 @@ impl Engine {
         let Some(entry) = self.schedule.entry(id) else { return };
         let places = entry.places.clone();
         let delay_before_retry = entry.check.timing.delay_before_retry;
-        let mut retrying = false;
-        for place in places.iter() {
+        let aside = self.set_aside(id, &places, outcome, now);
+        let mut retrying = aside.unwrap_or(false);
+        for place in places.iter().filter(|_| aside.is_none()) {
             retrying |= self.record(place, outcome, now);
         }
         self.schedule.ended(id, retrying.then_some(delay_before_retry), now);
@@ -159,6 +165,7 @@ impl Engine {
 
     /// Starts what is due and ends orders whose time is over. Spurious calls are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.settle_self_test(now);
         self.expire_orders(now);
         self.settle_quorums();
         while let Some(id) = self.schedule.start_due(now) {
@@ -170,7 +177,7 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] has something to do next. May change with every other call.
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.schedule.next_due(), self.order_end].into_iter().flatten().min()
+        [self.schedule.next_due(), self.order_end, self.self_test.poll_timeout()].into_iter().flatten().min()
     }
 
     pub fn next_command(&mut self) -> Option<Command> {
@@ -199,7 +206,8 @@ impl Engine {
     /// Virtual servers in file order; only the one called `name` if one is named.
     pub fn snapshot(&self, name: Option<&str>) -> Snapshot {
         let named = self.pools.iter().filter(|p| name.is_none_or(|n| n == p.config.name));
-        Snapshot { virtual_servers: named.map(VirtualServer::status).collect(), ..Snapshot::default() }
+        let virtual_servers = named.map(VirtualServer::status).collect();
+        Snapshot { virtual_servers, frozen: self.self_test.status(), ..Snapshot::default() }
     }
 
     /// The pools themselves, for notifications at stop.

@@ -18,6 +18,7 @@ mod notify;
 mod outcome;
 mod portion;
 mod receivers;
+mod self_test;
 
 pub use access::ControlAccess;
 pub use event_kind::EventKind;
@@ -25,6 +26,7 @@ pub use notify::Notify;
 pub use outcome::{Fault, Outcome, Phase, Verdict, WeightChange};
 pub use portion::Portion;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
+pub use self_test::SelfTest;
 
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub struct Daemon {
     pub timeouts: Timeouts,
     pub sync: Option<Sync>,
     pub notify: Notify,
+    pub self_test: SelfTest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

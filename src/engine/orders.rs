@@ -67,6 +67,9 @@ impl Engine {
             | Event::Weight { .. }
             | Event::Failure { .. }
             | Event::LocalError { .. }
+            | Event::SetAside { .. }
+            | Event::Frozen { .. }
+            | Event::Thawed { .. }
             | Event::Gate { .. }
             | Event::Guard { .. }
             | Event::Order { .. }

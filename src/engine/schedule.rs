@@ -49,6 +49,8 @@ pub(super) struct Entry {
     phase: Time,
     next_run: Time,
     run: Run,
+    /// A result came of it that was not a local error.
+    ran: bool,
 }
 
 /// Who shares an entry. Mostly nobody: that one needs no memory of its own.
@@ -122,8 +124,8 @@ impl Entry {
 
     /// Goes on with its times and its run, for the checks of `new`.
     fn with_checks_of(self, new: Self) -> Self {
-        let Self { id, phase, next_run, run, .. } = self;
-        Self { id, phase, next_run, run, ..new }
+        let Self { id, phase, next_run, run, ran, .. } = self;
+        Self { id, phase, next_run, run, ran, ..new }
     }
 
     /// The first time after `now` that is a whole number of periods away from the phase. The phase may
@@ -191,6 +193,19 @@ impl Schedule {
             }
         }
         None
+    }
+
+    /// A run has ended, by a `local` error or otherwise. Can the check be run, or could it ever?
+    pub(super) fn note_ran(&mut self, id: ProbeId, local: bool) -> bool {
+        self.entry_mut(id).is_some_and(|entry| {
+            entry.ran |= !local;
+            entry.ran
+        })
+    }
+
+    /// Those with a run in flight.
+    pub(super) fn running(&self) -> impl Iterator<Item = ProbeId> + '_ {
+        self.entries.iter().filter(|entry| entry.is_running()).map(|entry| entry.id)
     }
 
     /// A run has ended. `again_after`: try again that long after now, outside the phase.
@@ -311,6 +326,7 @@ fn gather(checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>, now: Time
                     phase: now,
                     next_run: now,
                     run: Run::None,
+                    ran: false,
                 });
             }
         }

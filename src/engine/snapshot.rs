@@ -20,10 +20,21 @@ pub struct Snapshot {
     pub dry_run: bool,
     /// When the configuration goes back to the one before it, unless it is confirmed; likewise.
     pub unconfirmed: Option<Time>,
+    /// Verdicts stay as they are, since the director itself seems to be sick.
+    pub frozen: Option<FrozenStatus>,
     /// When the kernel's counters were read; likewise, none before the first time.
     pub counted: Option<Time>,
     /// What happened last, the newest first; likewise.
     pub recent: Vec<Happened>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrozenStatus {
+    pub since: Time,
+    /// What the self-test has found.
+    pub reasons: Vec<String>,
+    /// Results of checks that have not counted since.
+    pub set_aside: u64,
 }
 
 /// One change, for people.

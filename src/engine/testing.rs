@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::model::{
-    Daemon, Drift, Forwarding, Notify, OnStop, Portion, RealServer, RealServerId, Scheduler, Timeouts,
-    VirtualServer,
+    Daemon, Drift, Forwarding, Notify, OnStop, Portion, RealServer, RealServerId, Scheduler, SelfTest,
+    Timeouts, VirtualServer,
 };
 use super::table::ServiceId;
 
@@ -71,5 +71,6 @@ pub(crate) fn daemon() -> Daemon {
             mail: None,
             webhooks: vec![],
         },
+        self_test: SelfTest::off(),
     }
 }

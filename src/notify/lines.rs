@@ -13,6 +13,9 @@ use crate::engine::table::ServiceId;
 pub enum State {
     Up,
     Down,
+    /// Of the daemon alone: what its checks find does not count, or does again.
+    Frozen,
+    Thawed,
 }
 
 impl State {
@@ -20,6 +23,8 @@ impl State {
         match self {
             Self::Up => "UP",
             Self::Down => "DOWN",
+            Self::Frozen => "FROZEN",
+            Self::Thawed => "THAWED",
         }
     }
 }
@@ -87,6 +92,8 @@ impl EventKind {
         match self {
             Self::RealServerUp | Self::QuorumGained | Self::GuardEnded | Self::Started => State::Up,
             Self::RealServerDown | Self::QuorumLost | Self::GuardBegan | Self::Stopping => State::Down,
+            Self::VerdictsFrozen => State::Frozen,
+            Self::VerdictsThawed => State::Thawed,
         }
     }
 }
@@ -155,5 +162,7 @@ mod tests {
         };
         assert_eq!(said(&event(EventKind::Started)), "DAEMON lvs_1 UP\n");
         assert_eq!(said(&event(EventKind::Stopping)), "DAEMON lvs_1 DOWN\n");
+        assert_eq!(said(&event(EventKind::VerdictsFrozen)), "DAEMON lvs_1 FROZEN\n");
+        assert_eq!(said(&event(EventKind::VerdictsThawed)), "DAEMON lvs_1 THAWED\n");
     }
 }

@@ -112,6 +112,7 @@ impl Outlets {
         let own = match event.kind {
             EventKind::Started => self.settings.start.as_ref(),
             EventKind::Stopping => self.settings.stop.as_ref(),
+            EventKind::VerdictsFrozen | EventKind::VerdictsThawed => None,
             EventKind::RealServerUp
             | EventKind::RealServerDown
             | EventKind::QuorumGained

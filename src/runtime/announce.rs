@@ -1,6 +1,7 @@
 //! Events of the engine as log lines and notifications: one line for each change of state, at the
 //! level an operator would choose; failed tries at debug; repeats counted, not printed.
 
+mod frozen;
 pub(super) mod gate;
 pub(super) mod guard;
 
@@ -68,7 +69,9 @@ impl Announcer {
                 );
             }
             Event::Quorum { virtual_server, quorum } => self.quorum(&virtual_server, &quorum),
-            Event::Failure { of, check, transition: _, fault } if fault.phase == Phase::Internal => {
+            Event::Failure { of, check, fault, .. } | Event::SetAside { of, check, fault }
+                if fault.phase == Phase::Internal =>
+            {
                 self.broken_checks += 1;
                 let Names { virtual_server, real_server } = Names::of(&of);
                 let kind = check.probe.kind.name();
@@ -91,6 +94,9 @@ impl Announcer {
                     transition.retries.min(tries),
                 );
             }
+            Event::SetAside { of, check, fault } => frozen::set_aside(&of, &check, &fault),
+            Event::Frozen { symptom, reason, first } => self.frozen(symptom, &reason, first),
+            Event::Thawed { lasted, set_aside } => self.thawed(lasted, set_aside),
             Event::Gate { virtual_server, active, services } => {
                 gate::tell(&virtual_server, active, &services)
             }

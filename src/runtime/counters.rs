@@ -101,6 +101,9 @@ impl Counters {
             | Event::Weight { .. }
             | Event::Failure { .. }
             | Event::LocalError { .. }
+            | Event::SetAside { .. }
+            | Event::Frozen { .. }
+            | Event::Thawed { .. }
             | Event::Order { .. }
             | Event::OrderEnded { .. }
             | Event::Gate { .. }

@@ -214,7 +214,15 @@ fn told_by(event: &Event) -> Option<(Object, What, Because)> {
             let what = if kept.is_empty() { What::GuardEnded(text) } else { What::GuardBegan(text) };
             Some(((virtual_server.name.as_str().into(), None), what, Because::Nothing))
         }
-        Event::Failure { .. } | Event::LocalError { .. } => None,
+        Event::Failure { .. } | Event::LocalError { .. } | Event::SetAside { .. } => None,
+        Event::Frozen { reason, first, .. } => {
+            let what = What::Frozen { reason: reason.as_str().into(), first: *first };
+            Some(((Box::default(), None), what, Because::Nothing))
+        }
+        Event::Thawed { lasted, set_aside } => {
+            let what = What::Thawed { lasted: *lasted, set_aside: *set_aside };
+            Some(((Box::default(), None), what, Because::Nothing))
+        }
         Event::Order { of, change, note } => {
             Some((object(of), What::Order(order_name(*change).into()), given(note)))
         }

@@ -12,6 +12,7 @@
 //! ```
 
 mod announce;
+mod canaries;
 mod checking;
 mod clock;
 mod cost;

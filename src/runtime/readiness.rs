@@ -1,4 +1,4 @@
-//! What readiness asks: netlink, the configuration, the first table, the checks. The supervisor
+//! What readiness asks: netlink, the configuration, the first table, the checks, the self-test. The supervisor
 //! leaves its vitals here; the front thread reads them.
 
 use std::collections::BTreeMap;
@@ -19,11 +19,16 @@ const OVERDUE: Duration = Duration::from_secs(2);
 pub(super) struct Vitals {
     first_sync: AtomicBool,
     lateness_ms: AtomicU64,
+    frozen: AtomicBool,
 }
 
 impl Vitals {
     pub(super) fn note_first_sync(&self) {
         self.first_sync.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_frozen(&self, frozen: bool) {
+        self.frozen.store(frozen, Ordering::Relaxed);
     }
 
     pub(super) fn lateness(&self) -> Duration {
@@ -44,6 +49,7 @@ pub(super) struct Dependencies {
     config: Slot,
     first_sync: Slot,
     probes: Slot,
+    self_test: Slot,
     /// For those who ask when it last answered.
     answers: OnceLock<Answers>,
     /// What each readiness check said last. A mutex and no message: any task may evaluate, and it is held
@@ -56,12 +62,13 @@ pub(super) struct Dependencies {
 
 impl Dependencies {
     pub(super) fn new() -> Self {
-        let (ipvs, config, first_sync, probes) = (Slot::new(), Slot::new(), Slot::new(), Slot::new());
+        let [ipvs, config, first_sync, probes, self_test] = std::array::from_fn(|_| Slot::new());
         let checkers = vec![
             ipvs.checker("ipvs"),
             config.checker("config"),
             first_sync.checker("first-sync"),
             probes.checker("probes"),
+            self_test.checker("self-test"),
         ];
         let heartbeat = Heartbeat::new(HEARTBEAT);
         let heart = heartbeat.clone();
@@ -74,7 +81,7 @@ impl Dependencies {
                 mirror.insert(name.to_owned(), result.is_ok());
             });
         let (aggregator, vitals, answers) = (Arc::new(aggregator), Arc::default(), OnceLock::new());
-        Self { ipvs, config, first_sync, probes, answers, results, aggregator, heartbeat, vitals }
+        Self { ipvs, config, first_sync, probes, self_test, answers, results, aggregator, heartbeat, vitals }
     }
 
     /// By name, as of the last evaluation.
@@ -112,6 +119,11 @@ impl Dependencies {
         install(&self.probes, move || {
             let late = vitals.lateness();
             if late <= OVERDUE { Ok(()) } else { Err(format!("a check is {late:?} late").into()) }
+        });
+        let vitals = Arc::clone(&self.vitals);
+        install(&self.self_test, move || {
+            let frozen = vitals.frozen.load(Ordering::Relaxed);
+            if frozen { Err("this host seems to be sick, verdicts are frozen".into()) } else { Ok(()) }
         });
     }
 }

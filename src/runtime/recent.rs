@@ -82,7 +82,11 @@ fn told(event: &Event) -> Option<Told<'_>> {
             let text = format!("the order of {} is over", note.by);
             ("order", &of.virtual_server.name, Some(of), text)
         }
-        Event::Failure { .. } | Event::LocalError { .. } => return None,
+        Event::Failure { .. }
+        | Event::LocalError { .. }
+        | Event::SetAside { .. }
+        | Event::Frozen { .. }
+        | Event::Thawed { .. } => return None,
     })
 }
 

@@ -284,6 +284,7 @@ impl Supervisor {
         let after = Arc::clone(&self.config);
         let after = &after.daemon;
         self.writer.set_drift(after.drift, after.drift_interval);
+        self.canaries.configure(&after.self_test);
         // What an operator has set ends here.
         if (before.log != after.log || self.log_filter.take().is_some())
             && let Err(error) = self.log.set_filter(&after.log)

@@ -284,8 +284,9 @@ pub(super) fn summary(engine: &Engine) -> String {
         0 => String::new(),
         count => format!("; {} not active", counted(count, "service")),
     };
+    let frozen = if engine.is_frozen() { "; VERDICTS FROZEN" } else { "" };
     format!(
-        "{}, {up} with quorum; {}, {alive} alive; {}{inactive}",
+        "{}, {up} with quorum; {}, {alive} alive; {}{inactive}{frozen}",
         counted(pools.len(), "virtual server"),
         counted(count, "real server"),
         counted(engine.probe_count(), "check"),

@@ -123,6 +123,7 @@ impl Supervisor {
             totals: self.counters.totals(),
             kernel: self.progress.counters,
             broken_checks: self.announcer.broken_checks,
+            self_test: self.engine.self_test_figures(),
             running: self.probes.running(),
             slots: self.probes.slots(),
             tasks: tasks(),

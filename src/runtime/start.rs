@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tracing::{error, info, warn};
 
 use super::announce::Announcer;
+use super::canaries::Canaries;
 use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
@@ -362,6 +363,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config_path: path,
         engine,
         probes,
+        canaries: Canaries::new(&config.daemon.self_test),
         watcher,
         surroundings,
         writer,

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
 
 use super::announce::Announcer;
+use super::canaries::Canaries;
 use super::checking::Checking;
 use super::clock;
 use super::counters::Counters;
@@ -35,6 +36,7 @@ use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop};
+use crate::engine::self_test::{self, Canary};
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, Time};
@@ -43,7 +45,7 @@ use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
 
 /// The loop turns at least this often, to show that it lives.
-pub(super) const TICK: Duration = Duration::from_secs(1);
+pub(super) const TICK: Duration = self_test::TURN;
 /// Outcomes taken in between two looks at everything else.
 const OUTCOMES: usize = 256;
 
@@ -53,6 +55,7 @@ pub(super) struct Supervisor {
     pub(super) config: Arc<Config>,
     pub(super) engine: Engine,
     pub(super) probes: Probes,
+    pub(super) canaries: Canaries,
     pub(super) watcher: Watcher,
     pub(super) surroundings: Surroundings,
     pub(super) writer: Writer,
@@ -131,6 +134,7 @@ impl Progress {
 
 enum Input {
     Outcomes(Vec<Ended>),
+    Canary(Canary),
     Files(Files),
     /// Addresses or files that gates ask for.
     Presence,
@@ -166,6 +170,7 @@ impl Supervisor {
         loop {
             let input = self.next_input().await;
             let began = clock::now();
+            self.engine.handle_turn(began);
             match self.handle(input) {
                 ControlFlow::Continue(()) => self.turn(),
                 ControlFlow::Break(End::Asked) => return self.stop().await,
@@ -197,6 +202,8 @@ impl Supervisor {
             planned = self.planning.planned() => Input::Planned(Box::new(planned)),
             () = self.announcer.asked() => Input::Listener,
             changed = self.surroundings.changed() => changed.map_or(Input::Broken, |()| Input::Presence),
+            // Before the outcomes: it says what to think of them.
+            canary = self.canaries.round() => Input::Canary(canary),
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
@@ -217,6 +224,7 @@ impl Supervisor {
                     self.checking.note_ended(ended.id);
                 }
             }
+            Input::Canary(canary) => self.engine.handle_canary(&canary, now),
             Input::Files(files) => {
                 self.surroundings.note_changes(&files, now);
                 self.engine.handle_wakeup(|probe| readings::reads(probe, &files), now);
@@ -252,6 +260,7 @@ impl Supervisor {
             self.health.vitals.note_lateness(self.engine.lateness(now));
         }
         self.engine.handle_timeout(now);
+        self.health.vitals.note_frozen(self.engine.is_frozen());
         while let Some(command) = self.engine.next_command() {
             match command {
                 Command::Start { id, check } => {
@@ -263,6 +272,7 @@ impl Supervisor {
         }
         while let Some(event) = self.engine.next_event() {
             self.counters.note_event(&event);
+            self.canaries.note_event(&event);
             self.recent.note(&event, now);
             self.announcer.announce(event, now);
         }

@@ -12,6 +12,7 @@ mod metrics;
 mod notify;
 pub(crate) mod process;
 mod reload;
+mod self_test;
 mod sick;
 mod start;
 mod stop;

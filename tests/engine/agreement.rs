@@ -31,6 +31,8 @@ pub(crate) enum Step {
     World(WorldSpec),
     ReloadUnchanged,
     LookAround(Presence),
+    /// Does a canary answer?
+    AskCanaries(bool),
     Order {
         whom: Whom,
         change: OrderChange,
@@ -96,6 +98,7 @@ pub(crate) fn any_step() -> impl Strategy<Value = Step> {
         1 => any_world().prop_map(Step::World),
         1 => Just(Step::ReloadUnchanged),
         4 => any_presence().prop_map(Step::LookAround),
+        3 => prop::bool::weighted(0.6).prop_map(Step::AskCanaries),
         4 => any_order(),
         1 => (any::<bool>(), any::<bool>(), any_time()).prop_map(|(remembers, kernel_survives, gap)| {
             Step::Restart { remembers, kernel_survives, gap }
@@ -138,6 +141,7 @@ pub(crate) fn play_to(world: &WorldSpec, steps: &[Step]) -> (WorldSpec, Pair) {
             }
             Step::ReloadUnchanged => reload_unchanged(&mut pair),
             Step::LookAround(presence) => pair.look_around(presence),
+            Step::AskCanaries(answers) => pair.ask_canaries(*answers),
             Step::Order { whom, change, lasts } => {
                 let until = lasts.map(|lasts| pair.now + lasts);
                 pair.order(whom, *change, until);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
-use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, VirtualServer};
+use lvsd::engine::model::{Config, Outcome, Probe, RealServerId, Timing, Verdict, VirtualServer};
+use lvsd::engine::self_test::Canary;
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::{ServiceId, Table};
 use lvsd::engine::{
@@ -13,6 +14,7 @@ use lvsd::engine::{
 };
 
 use crate::figures;
+use crate::freeze::{Freeze, with_canary};
 use crate::gate::{self, Gates};
 use crate::model::{Model, News, Remembered};
 use crate::runs::{Run, describe, wanted};
@@ -31,6 +33,7 @@ pub(crate) struct Pair {
     pub(crate) config: Config,
     pub(crate) presence: Presence,
     gates: Gates,
+    freeze: Freeze,
 }
 
 /// Whom an order is about.
@@ -56,6 +59,7 @@ impl Pair {
         presence: Presence,
         now: Time,
     ) -> Self {
+        let config = with_canary(config);
         let (model, news) = Model::start(&config, remembered, &kernel, now);
         let mut pair = Self {
             engine: Engine::start(&config, memory, &kernel, &readings(&presence), now),
@@ -68,7 +72,9 @@ impl Pair {
             config,
             presence,
             gates: Gates::default(),
+            freeze: Freeze::default(),
         };
+        pair.engine.handle_canary(&Canary::Answers, now);
         pair.want_probes(&[]);
         pair.settle(news);
         pair
@@ -97,6 +103,7 @@ impl Pair {
     // -- inputs -----------------------------------------------------------------------------
 
     pub(crate) fn reload(&mut self, config: Config) {
+        let config = with_canary(config);
         let unchanged = self.config == config;
         let old = std::mem::replace(&mut self.config, config);
         let plan = self.engine.plan_reload(&self.config, &self.presence);
@@ -121,13 +128,27 @@ impl Pair {
         self.settle(Vec::new());
     }
 
+    /// A canary answers, or none does.
+    pub(crate) fn ask_canaries(&mut self, answers: bool) {
+        let silent = Canary::Silent("timed out".to_owned());
+        self.engine.handle_canary(if answers { &Canary::Answers } else { &silent }, self.now);
+        if self.freeze.hear(answers, self.now) {
+            self.model.forget_counts();
+        }
+        self.settle(Vec::new());
+    }
+
     pub(crate) fn finish(&mut self, id: ProbeId, outcome: &Outcome) {
         // No two results come in the same nanosecond: of two the later is believed.
         self.now = self.now + Duration::from_nanos(1);
         self.engine.handle_outcome(id, outcome, self.now);
         let run = self.running.remove(&id).unwrap();
         self.model.now = self.now;
-        let news = self.model.outcome(&run.probe, &run.timing, outcome, self.now);
+        self.freeze.pass(self.now, self.running.keys().copied().chain([id]));
+        let failed = !matches!(outcome.verdict, Verdict::Success { .. });
+        let counts = self.freeze.counts(id, failed);
+        let news =
+            if counts { self.model.outcome(&run.probe, &run.timing, outcome, self.now) } else { Vec::new() };
         self.settle(news);
     }
 
@@ -200,7 +221,9 @@ impl Pair {
         self.model.now = self.now;
         let at_once = self.model.expire(self.now);
         expected.extend(at_once);
+        self.freeze.pass(self.now, self.running.keys().copied());
         self.engine.handle_timeout(self.now);
+        assert_eq!(self.engine.is_frozen(), self.freeze.is_frozen(), "frozen at {:?}", self.now);
         while let Some(command) = self.engine.next_command() {
             self.log.push(format!("{:?} {}", self.now, describe(&command)));
             self.obey(command);
@@ -305,6 +328,9 @@ fn news_of(event: Event) -> Option<News> {
         Event::Weight { .. }
         | Event::Failure { .. }
         | Event::LocalError { .. }
+        | Event::SetAside { .. }
+        | Event::Frozen { .. }
+        | Event::Thawed { .. }
         | Event::Gate { .. }
         | Event::Order { .. }
         | Event::OrderEnded { .. } => None,

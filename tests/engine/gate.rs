@@ -81,6 +81,9 @@ pub(crate) fn told(event: &Event) -> Vec<Told> {
         | Event::Quorum { .. }
         | Event::Failure { .. }
         | Event::LocalError { .. }
+        | Event::SetAside { .. }
+        | Event::Frozen { .. }
+        | Event::Thawed { .. }
         | Event::Order { .. }
         | Event::OrderEnded { .. }
         | Event::Guard { .. } => Vec::new(),

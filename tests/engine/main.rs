@@ -7,6 +7,8 @@ mod driver;
 #[cfg(test)]
 mod figures;
 #[cfg(test)]
+mod freeze;
+#[cfg(test)]
 mod gate;
 #[cfg(test)]
 mod lines;
@@ -14,6 +16,8 @@ mod lines;
 mod model;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
+mod news;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -240,6 +240,14 @@ impl Model {
         })
     }
 
+    /// Verdicts freeze: what was counted towards the next change is void.
+    pub(crate) fn forget_counts(&mut self) {
+        for check in self.pools.iter_mut().flat_map(|p| &mut p.servers).flat_map(|s| &mut s.checks) {
+            check.verdict.successes = 0;
+            check.verdict.failures *= u32::from(!check.verdict.up);
+        }
+    }
+
     pub(crate) fn expire(&mut self, now: Time) -> Vec<News> {
         self.step(|model, _| model.end_orders(now))
     }

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use crate::agreement::{Step, any_step, hold, play_to};
 use crate::driver::{Pair, readings};
+use crate::freeze::with_canary;
 use crate::gate::active_services;
 use crate::universe::{WorldSpec, any_world, timing};
 
@@ -99,7 +100,7 @@ fn dress_up(world: &WorldSpec, timings: usize) -> WorldSpec {
 fn there_and_back_is_the_identity() {
     hold(PART, (any_run(), 0..4_usize), |((world, steps), timings)| {
         let (world, mut pair) = play_to(&world, &steps);
-        let other = dress_up(&world, timings).config();
+        let other = with_canary(dress_up(&world, timings).config());
         let engine = &mut pair.engine;
         let before = (engine.table(), engine.snapshot(None), engine.memory(pair.now));
         engine.handle_reload(&other, &readings(&pair.presence), pair.now);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use lvsd::engine::model::{
     self, ActiveWhen, AddressGate, Check, CheckKind, Config, Daemon, Drift, Family, Forwarding, Mode, Notify,
     OnLocalError, OnStop, Persistence, Portion, Probe, Protocol, RealServerId, Scheduler, SchedulerFlag,
-    SorryServer, Target, Tcp, Timeouts, Timing, Tunnel, Whose,
+    SelfTest, SorryServer, Target, Tcp, Timeouts, Timing, Tunnel, Whose,
 };
 use lvsd::engine::table::ServiceId;
 use serde::Deserialize;
@@ -220,6 +220,7 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
             mail: None,
             webhooks: vec![],
         },
+        self_test: SelfTest::off(),
     };
     Config { daemon, virtual_servers }
 }

@@ -168,6 +168,29 @@ fn two_thousand_servers() {
     page.is_clean();
 }
 
+/// So must a director that takes itself for sick not be: what the page shows then is how things stood before.
+#[test]
+fn frozen_verdicts_are_shown_until_they_thaw() {
+    let backends = Backends::new(2);
+    let servers = pool("web", 10, 300, &addresses(&backends, 0..2));
+    // Nobody can be there: not a host's address.
+    let test = "[daemon.self_test]\ncanary = \"255.255.255.255:9\"\ncanary_interval = \"100ms\"\n";
+    let place = Place::new(&format!("{HEAD}{servers}"));
+    let page = open(&place);
+    let text = page.browser.wait_for("2 of 2 servers up");
+    assert!(!text.contains("VERDICTS FROZEN"), "{text}");
+    place.configure(&format!("{HEAD}{test}{servers}"));
+    assert_eq!(place.ask("reload").code, Some(0));
+    let text = page.browser.wait_for("VERDICTS FROZEN");
+    assert!(text.contains("no canary answers: 255.255.255.255:9: "), "{text}");
+    let title = page.browser.run("return document.title");
+    assert!(title.as_str().expect("a text").starts_with("✖ verdicts frozen"), "{title}");
+    place.configure(&format!("{HEAD}{servers}"));
+    assert_eq!(place.ask("reload").code, Some(0));
+    within("it is gone", || (!page.browser.text().contains("VERDICTS FROZEN")).then_some(()));
+    page.is_clean();
+}
+
 /// A reload that waits to be confirmed must not be overlooked.
 #[test]
 fn a_trial_is_shown_until_it_is_over() {

@@ -91,7 +91,7 @@ async fn a_source_address_and_a_device() {
         let bound = from(echo, Source { interface: Some("nosuchif0".to_owned()), ..Source::default() });
         let outcome = check(&bound, kind, PATIENT).await;
         let Verdict::LocalError(fault) = &outcome.verdict else { panic!("{outcome:?}") };
-        assert_eq!(fault.phase, Phase::Socket, "{fault}");
+        assert_eq!(fault.phase, Phase::Source, "{fault}");
     }
 }
 

@@ -63,7 +63,7 @@ async fn an_address_that_is_not_ours_is_our_fault() {
     let source = Source { ip: Some("192.0.2.77".parse().unwrap()), ..Source::default() };
     let bound = from(address, source.clone());
     let fault = Fault {
-        phase: Phase::Socket,
+        phase: Phase::Source,
         reason: "bind to 192.0.2.77: cannot assign requested address (EADDRNOTAVAIL)".to_owned(),
     };
     assert_eq!(local_error(&connect(&bound).await), &fault);
@@ -72,7 +72,7 @@ async fn an_address_that_is_not_ours_is_our_fault() {
     assert!(local_error(&connect(&bound).await).reason.starts_with("bind to 192.0.2.77:9: "));
 
     let other_family = from(address, Source { ip: Some("::1".parse().unwrap()), ..Source::default() });
-    assert_eq!(local_error(&connect(&other_family).await).phase, Phase::Socket);
+    assert_eq!(local_error(&connect(&other_family).await).phase, Phase::Source);
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use crate::config::context::Context;
 use crate::config::defaults;
 use crate::config::diagnostics::Finding;
 use crate::config::raw;
-use crate::engine::model::{ControlAccess, Daemon, Drift, Notify, OnStop, Sync, SyncRole, Timeouts};
+use crate::engine::model::{
+    ControlAccess, Daemon, Drift, Notify, OnStop, SelfTest, Sync, SyncRole, Timeouts,
+};
 
 pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
     Daemon {
@@ -27,6 +29,23 @@ pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
         },
         sync: raw.sync.get().and_then(|sync| lower_sync(cx, &sync.value)),
         notify: lower_notify(cx, raw),
+        self_test: lower_self_test(cx, &raw.self_test),
+    }
+}
+
+fn lower_self_test(cx: &mut Context<'_>, raw: &raw::SelfTest) -> SelfTest {
+    let canary = raw.canary.value_or(Vec::new());
+    let pace = raw.canary_interval.get().or(raw.canary_timeout.get());
+    if let (true, Some(pace)) = (raw.canary.is_unset(), pace) {
+        let finding = Finding::warning(pace.place, "there is no canary to ask");
+        cx.push(finding.remedy("write canary = [\"192.0.2.1:22\"], or leave this out"));
+    }
+    SelfTest {
+        max_lateness: raw.max_lateness.value_or(Some(defaults::MAX_LATENESS)),
+        local_errors: raw.local_errors.value_or(Some(defaults::LOCAL_ERRORS)),
+        canary,
+        canary_interval: raw.canary_interval.value_or(defaults::CANARY_INTERVAL),
+        canary_timeout: raw.canary_timeout.value_or(defaults::CANARY_TIMEOUT),
     }
 }
 

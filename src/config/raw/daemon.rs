@@ -9,6 +9,7 @@ use super::access;
 use super::common::interface;
 use super::keys::{Scope, unknown_key};
 use super::notify::Notify;
+use super::self_test::SelfTest;
 use super::{Field, Value};
 use crate::config::context::Context;
 use crate::config::diagnostics::Place;
@@ -43,6 +44,7 @@ pub(in crate::config) struct Daemon {
     pub(in crate::config) timeouts: Timeouts,
     pub(in crate::config) sync: Field<Sync>,
     pub(in crate::config) notify: Notify,
+    pub(in crate::config) self_test: SelfTest,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +98,7 @@ impl Daemon {
                 "timeouts" => daemon.timeouts = Timeouts::read(cx, value),
                 "sync" => daemon.sync = value.field(cx, Sync::read),
                 "notify" => daemon.notify = Notify::read(cx, value),
+                "self_test" => daemon.self_test = SelfTest::read(cx, value),
                 _ => unknown_key(cx, Scope::Daemon, key),
             }
         }

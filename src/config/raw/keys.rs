@@ -11,6 +11,7 @@ pub(in crate::config) enum Scope {
     Daemon,
     Timeouts,
     Sync,
+    SelfTest,
     Notify,
     Mail,
     MailTls,
@@ -41,11 +42,12 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 31] = [
+    pub(super) const ALL: [Self; 32] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
         Self::Sync,
+        Self::SelfTest,
         Self::Notify,
         Self::Mail,
         Self::MailTls,
@@ -81,6 +83,7 @@ impl Scope {
             Self::Daemon => "[daemon]",
             Self::Timeouts => "[daemon.timeouts]",
             Self::Sync => "[daemon.sync]",
+            Self::SelfTest => "[daemon.self_test]",
             Self::Notify => "[daemon.notify]",
             Self::Mail => "[daemon.notify.mail]",
             Self::MailTls => "`tls` of a mail",
@@ -118,6 +121,7 @@ impl Scope {
             Self::Daemon => &[DAEMON],
             Self::Timeouts => &[&["tcp", "tcp_fin", "udp"]],
             Self::Sync => &[&["state", "interface", "id", "max_length", "group", "port", "ttl"]],
+            Self::SelfTest => &[SELF_TEST],
             Self::Notify => {
                 &[&["fifo", "script", "script_user", "script_timeout", "start", "stop", "mail", "webhook"]]
             }
@@ -172,7 +176,10 @@ const DAEMON: &[&str] = &[
     "timeouts",
     "sync",
     "notify",
+    "self_test",
 ];
+
+const SELF_TEST: &[&str] = &["max_lateness", "local_errors", "canary", "canary_interval", "canary_timeout"];
 
 const MAIL: &[&str] =
     &["server", "from", "to", "tls", "user", "password_file", "timeout", "min_interval", "events"];

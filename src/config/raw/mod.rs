@@ -21,6 +21,7 @@ mod notify_mail;
 mod notify_webhook;
 mod ping;
 mod script;
+mod self_test;
 mod smtp;
 mod tcp;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub(super) use common::CommonOptions;
 pub(super) use daemon::{Daemon, Sync, log as log_filter};
 pub(super) use forwarding::{ForwardingOptions, LbKind, TunnelKind, TunnelOptions};
 pub(super) use notify_mail::{endpoint, mailbox};
+pub(super) use self_test::SelfTest;
 pub(super) use virtual_server::{Netmask, PoolOptions, RealServer, SorryServer, VirtualServer};
 
 use super::context::{At, Context, Field, Section, Value};

@@ -12,6 +12,7 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::Daemon => format!("[daemon]\n{key} = 0\n"),
         Scope::Timeouts => format!("[daemon.timeouts]\n{key} = 0\n"),
         Scope::Sync => format!("[daemon.sync]\n{key} = 0\n"),
+        Scope::SelfTest => format!("[daemon.self_test]\n{key} = 0\n"),
         Scope::Notify => format!("[daemon.notify]\n{key} = 0\n"),
         Scope::Mail => format!("[daemon.notify.mail]\n{key} = 0\n"),
         Scope::MailTls => format!("[daemon.notify.mail]\ntls = {{ {key} = 0 }}\n"),

@@ -58,6 +58,13 @@ pub(in crate::config) fn of(scope: Scope) -> Keys {
             ("interface", interface()),
         ],
         Scope::Timeouts => ["tcp", "tcp_fin", "udp"].map(|key| (key, refer("duration"))).to_vec(),
+        Scope::SelfTest => vec![
+            ("max_lateness", json!({ "anyOf": [{ "const": "off" }, refer("duration")] })),
+            ("local_errors", line()),
+            ("canary", one_or_more(line())),
+            ("canary_interval", refer("duration")),
+            ("canary_timeout", refer("duration")),
+        ],
         Scope::Sync => vec![
             ("state", words(&["master", "backup", "both"])),
             ("interface", interface()),
@@ -120,6 +127,7 @@ pub(super) fn rules(scope: Scope) -> Value {
         Scope::Root
         | Scope::Daemon
         | Scope::Timeouts
+        | Scope::SelfTest
         | Scope::Defaults
         | Scope::Tunnel
         | Scope::Notify
@@ -151,6 +159,7 @@ fn daemon() -> Keys {
         ("timeouts", refer("timeouts")),
         ("notify", refer("notify")),
         ("sync", refer("sync")),
+        ("self_test", refer("self_test")),
     ]
 }
 
@@ -289,6 +298,7 @@ fn check_kind(scope: Scope) -> Keys {
         | Scope::Announce
         | Scope::ActiveWhen
         | Scope::Timeouts
+        | Scope::SelfTest
         | Scope::Sync
         | Scope::Defaults
         | Scope::VirtualServer

@@ -17,7 +17,8 @@ pub enum Difference {
 }
 
 pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
-    let Snapshot { virtual_servers, kernel, broken_checks, dry_run, counted, unconfirmed, recent } = after;
+    let Snapshot { virtual_servers, kernel, broken_checks, dry_run, counted, unconfirmed, frozen, recent } =
+        after;
     let same_order = virtual_servers.len() == before.virtual_servers.len()
         && before.virtual_servers.iter().zip(virtual_servers).all(|(old, new)| are_same(old, new));
     if !same_order || dry_run != &before.dry_run {
@@ -37,10 +38,11 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         dry_run: *dry_run,
         counted: *counted,
         unconfirmed: *unconfirmed,
+        frozen: frozen.clone(),
         recent: recent.iter().take_while(|happened| happened.number > known).cloned().collect(),
     };
-    let around = (kernel, broken_checks, counted, unconfirmed)
-        != (&before.kernel, &before.broken_checks, &before.counted, &before.unconfirmed);
+    let around = (kernel, broken_checks, counted, unconfirmed, frozen)
+        != (&before.kernel, &before.broken_checks, &before.counted, &before.unconfirmed, &before.frozen);
     if around || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
         Difference::Some(Box::new(some))
     } else {

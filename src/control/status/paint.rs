@@ -26,11 +26,12 @@ const REMARK: &str = "        ";
 
 /// States in the order in which they are looked for: the longer ones first. Those in capitals ask for the
 /// operator's eye.
-const STATES: [(&str, &str); 12] = [
+const STATES: [(&str, &str); 13] = [
     ("QUORUM DOWN", RED),
     ("quorum up", GREEN),
     ("NOT AS WANTED", RED),
     ("NOT CONFIRMED", RED),
+    ("VERDICTS FROZEN", RED),
     ("NOT INSTALLED", RED),
     ("DOWN", RED),
     ("SERVING", YELLOW),

@@ -27,6 +27,15 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
         let left = duration::display(until.since(now));
         blocks.push(format!("NOT CONFIRMED: goes back in {left} unless lvsd confirm comes"));
     }
+    if let Some(frozen) = &snapshot.frozen {
+        let lasts = duration::display(now.since(frozen.since));
+        let reasons: Vec<String> = frozen.reasons.iter().map(|reason| clean(reason)).collect();
+        blocks.push(format!(
+            "VERDICTS FROZEN for {lasts}, this host seems to be sick: {}; {} results set aside",
+            reasons.join("; "),
+            frozen.set_aside,
+        ));
+    }
     if chosen.is_empty() {
         blocks.push("no virtual servers".to_owned());
     }

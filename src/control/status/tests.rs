@@ -6,7 +6,8 @@ use super::*;
 use crate::control::protocol::parse_address;
 use crate::engine::model::Protocol;
 use crate::engine::snapshot::{
-    Happened, KernelCounters, LastResult, OperatorWeight, Override as OrderStatus, QuorumStatus, Traffic,
+    FrozenStatus, Happened, KernelCounters, LastResult, OperatorWeight, Override as OrderStatus,
+    QuorumStatus, Traffic,
 };
 use crate::engine::table::ServiceId;
 
@@ -90,6 +91,7 @@ fn snapshot() -> Snapshot {
     refused.missing = true;
     Snapshot {
         unconfirmed: None,
+        frozen: None,
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
         broken_checks: 3,
         dry_run: true,
@@ -240,4 +242,23 @@ fn one_virtual_server_can_be_named() {
     let none = reply(&snapshot(), "lvs1", Some("mail"), at(1000));
     assert_eq!((none.ok, none.text.as_str()), (false, "there is no virtual server \"mail\""));
     assert_eq!(reply(&Snapshot::default(), "lvs1", None, at(0)).text, "no virtual servers");
+}
+
+#[test]
+fn frozen_verdicts_come_first() {
+    let reasons = vec!["no canary answers: 192.0.2.1:22: timed out".to_owned(), "late\u{1b}".to_owned()];
+    let frozen = Some(FrozenStatus { since: at(988), reasons, set_aside: 37 });
+    let snapshot = Snapshot { frozen, ..Snapshot::default() };
+    let reply = reply(&snapshot, "lvs1", None, at(1000));
+    let first = reply.text.lines().next().unwrap();
+    assert!(
+        first.starts_with("VERDICTS FROZEN for 12s, this host seems to be sick: no canary answers: "),
+        "{first}"
+    );
+    assert!(first.ends_with("; 37 results set aside") && !first.contains('\u{1b}'), "{first}");
+    let json: serde_json::Value = serde_json::from_str(reply.data.unwrap().get()).unwrap();
+    assert_eq!((&json["frozen"]["for_ms"], &json["frozen"]["set_aside"]), (&12_000.into(), &37.into()));
+    assert_eq!(json["frozen"]["reasons"][0], "no canary answers: 192.0.2.1:22: timed out");
+    let thawed = Snapshot { frozen: None, ..snapshot.clone() };
+    assert!(matches!(difference::difference(&snapshot, &thawed), difference::Difference::Some(_)));
 }

@@ -13,10 +13,13 @@ pub enum EventKind {
     Started,
     /// The daemon is about to end.
     Stopping,
+    /// The director itself seems to be sick, and verdicts stay as they are.
+    VerdictsFrozen,
+    VerdictsThawed,
 }
 
 impl EventKind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::RealServerUp,
         Self::RealServerDown,
         Self::QuorumGained,
@@ -25,6 +28,8 @@ impl EventKind {
         Self::GuardEnded,
         Self::Started,
         Self::Stopping,
+        Self::VerdictsFrozen,
+        Self::VerdictsThawed,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -37,6 +42,8 @@ impl EventKind {
             Self::GuardEnded => "guard_ended",
             Self::Started => "started",
             Self::Stopping => "stopping",
+            Self::VerdictsFrozen => "verdicts_frozen",
+            Self::VerdictsThawed => "verdicts_thawed",
         }
     }
 }

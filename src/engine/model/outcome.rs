@@ -52,8 +52,10 @@ impl fmt::Display for Fault {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Making and binding the socket, before anything is sent.
+    /// Making the socket, before anything is sent.
     Socket,
+    /// Giving it the mark, device and address that the check's options ask for.
+    Source,
     Connect,
     TlsHandshake,
     Request,
@@ -69,7 +71,7 @@ pub enum Phase {
 impl Phase {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Socket => "socket",
+            Self::Socket | Self::Source => "socket",
             Self::Connect => "connect",
             Self::TlsHandshake => "tls handshake",
             Self::Request => "request",

@@ -38,7 +38,7 @@ fn at(nanos: u64) -> Time {
 fn entry(phase: Time, period: Duration) -> Entry {
     let (place, identity, check) = check(1, period, Duration::ZERO);
     let places = Places::One(place);
-    Entry { id: ProbeId(0), identity, check, places, phase, next_run: phase, run: Run::None }
+    Entry { id: ProbeId(0), identity, check, places, phase, next_run: phase, run: Run::None, ran: false }
 }
 
 #[test]

@@ -54,6 +54,8 @@ fn title(event: &Event) -> String {
         (EventKind::Stopping, _) => "lvsd stops".to_owned(),
         (EventKind::GuardBegan, _) => format!("Virtualserver {pool} - failed servers are kept"),
         (EventKind::GuardEnded, _) => format!("Virtualserver {pool} - no failed server is kept"),
+        (EventKind::VerdictsFrozen, _) => "lvsd takes its own host for sick".to_owned(),
+        (EventKind::VerdictsThawed, _) => "lvsd takes its own host for well again".to_owned(),
         (_, Some(server)) => format!("Realserver {server} of virtual server {pool} - {state}"),
         (_, None) => format!("Virtualserver {pool} - {state}"),
     }
@@ -68,6 +70,8 @@ fn counted(kind: EventKind, count: usize) -> String {
         EventKind::GuardEnded => format!("no failed servers are kept any more in {count} virtual servers"),
         EventKind::Started => format!("lvsd started {count} times"),
         EventKind::Stopping => format!("lvsd stops {count} times"),
+        EventKind::VerdictsFrozen => format!("verdicts frozen {count} times"),
+        EventKind::VerdictsThawed => format!("verdicts thawed {count} times"),
     }
 }
 
@@ -114,6 +118,8 @@ fn sentence(event: &Event) -> String {
         EventKind::GuardEnded => format!("no failed server of {name} ({services}) is kept any more"),
         EventKind::Started => "lvsd has started".to_owned(),
         EventKind::Stopping => "lvsd stops".to_owned(),
+        EventKind::VerdictsFrozen => "lvsd takes its own host for sick: verdicts are frozen".to_owned(),
+        EventKind::VerdictsThawed => "lvsd takes its own host for well again".to_owned(),
     }
 }
 

@@ -363,3 +363,43 @@ fn the_stop_tells_those_that_are_up() {
         ]
     );
 }
+
+#[test]
+fn frozen_verdicts_are_a_warning_and_thawed_ones_information() {
+    let frozen = |reason: &str, first| {
+        let symptom = crate::engine::self_test::Symptom::Canary;
+        Event::Frozen { symptom, reason: reason.to_owned(), first }
+    };
+    let fault = |phase| Fault { phase, reason: "timed out".to_owned() };
+    let aside = |phase| Event::SetAside { of: server(), check: check(), fault: fault(phase) };
+    let thawed = Event::Thawed { lasted: Duration::from_secs(41), set_aside: 212 };
+    let lines = announced(vec![frozen("no", true), frozen("neither", false), aside(Phase::Connect), thawed]);
+    let about = [("virtual_server", "web"), ("real_server", SERVER), ("check", "tcp"), ("phase", "connect")];
+    assert_eq!(
+        lines,
+        [
+            line(
+                Level::WARN,
+                "this host seems to be sick, verdicts are frozen: no",
+                &[("symptom", "canary"), ("reason", "no")]
+            ),
+            line(
+                Level::WARN,
+                "this host seems to be sick, verdicts stay frozen: neither",
+                &[("symptom", "canary"), ("reason", "neither")]
+            ),
+            line(
+                Level::DEBUG,
+                "198.51.100.11:80 in web: tcp check does not count while verdicts are frozen: connect: timed out",
+                &about
+            ),
+            line(
+                Level::INFO,
+                "this host seems to be well, verdicts count again after 41s, 212 results were set aside",
+                &[]
+            ),
+        ]
+    );
+    let broken = announced(vec![aside(Phase::Internal)]);
+    assert_eq!(broken[0].level, Level::ERROR, "a panic is one whether or not it counts");
+}

@@ -29,9 +29,9 @@ fn writer(dump: impl Dump + 'static, drift_interval: Duration) -> Writer {
 #[test]
 fn what_is_not_installed_yet_is_not_ready() {
     let dependencies = Dependencies::new();
-    assert_eq!(failing(&dependencies), ["ipvs", "config", "first-sync", "probes"]);
+    assert_eq!(failing(&dependencies), ["ipvs", "config", "first-sync", "probes", "self-test"]);
     dependencies.install_config();
-    assert_eq!(failing(&dependencies), ["ipvs", "first-sync", "probes"]);
+    assert_eq!(failing(&dependencies), ["ipvs", "first-sync", "probes", "self-test"]);
     dependencies.install_vitals();
     assert_eq!(failing(&dependencies), ["ipvs", "first-sync"]);
     dependencies.vitals.note_first_sync();
@@ -49,7 +49,7 @@ fn each_result_is_mirrored() {
     failing(&dependencies);
     let results = dependencies.results();
     let up: Vec<&str> = results.iter().filter(|(_, up)| *up).map(|(name, _)| name.as_str()).collect();
-    assert_eq!((results.len(), up), (4, vec!["config"]));
+    assert_eq!((results.len(), up), (5, vec!["config"]));
     assert!(dependencies.answers().is_none());
 }
 
@@ -62,6 +62,19 @@ fn an_overdue_check_is_not_ready_until_it_has_been_started() {
         dependencies.vitals.note_lateness(Duration::from_millis(late));
         assert_eq!(failing(&dependencies).len(), wanted, "{late} ms: {:?}", failing(&dependencies));
     }
+}
+
+#[test]
+fn frozen_verdicts_are_not_ready_and_no_reason_to_be_restarted() {
+    let dependencies = Dependencies::new();
+    dependencies.install_vitals();
+    dependencies.vitals.note_first_sync();
+    dependencies.vitals.note_frozen(true);
+    assert_eq!(failing(&dependencies), ["ipvs", "config", "self-test"]);
+    dependencies.heartbeat.beat();
+    assert!(dependencies.aggregator.is_alive());
+    dependencies.vitals.note_frozen(false);
+    assert_eq!(failing(&dependencies), ["ipvs", "config"]);
 }
 
 /// A netlink that has stopped answering.

@@ -30,8 +30,10 @@ fn part(view: oneshot::Receiver<View>) -> Part {
         totals: Totals::new(String::new(), SystemTime::UNIX_EPOCH),
         kernel: KernelCounters::default(),
         broken_checks: 0,
+        self_test: Default::default(),
         running: 0,
         slots: 0,
+        tasks: 0,
         notifications: Vec::new(),
         addresses: Vec::new(),
         made_in: Duration::ZERO,
@@ -48,7 +50,7 @@ async fn a_supervisor_that_does_not_answer_costs_its_part_only() {
         let before = tokio::time::Instant::now();
         let picture = scraper.picture().await;
         assert!(picture.daemon.is_none() && picture.kernel.is_none());
-        assert_eq!(picture.around.dependencies.len(), 4);
+        assert_eq!(picture.around.dependencies.len(), 5);
         assert_eq!((picture.around.log_lost, picture.around.dumped), (7, None));
         assert!(before.elapsed().abs_diff(waited) < Duration::from_millis(10), "{:?}", before.elapsed());
     }

@@ -75,6 +75,9 @@ catalogue! {
     CHECKS = Gauge "lvsd_checks" [] "Checks that run at intervals; equal ones of several servers are one";
     CHECKS_RUNNING = Gauge "lvsd_checks_running" [] "Runs that have been started and not ended";
     CHECK_SLOTS = Gauge "lvsd_checks_running_limit" [] "Runs at once that the limit of open files allows; others wait";
+    VERDICTS_FROZEN = Gauge "lvsd_verdicts_frozen" [] "Does the self-test take this host for sick, so that results of checks change nothing?";
+    SELF_TEST_SYMPTOMS = Counter "lvsd_self_test_symptoms_total" ["symptom"] "How often a sign of that came up: lateness (of the daemon itself), local_errors (checks could not be run here), canary (none answers)";
+    RESULTS_SET_ASIDE = Counter "lvsd_check_results_set_aside_total" [] "Results that did not count, since verdicts were frozen during their run or after it";
     CHECKS_BROKEN = Counter "lvsd_checks_broken_total" [] "Runs that ended in a panic of lvsd: please report it";
 
     IN_SYNC = Gauge "lvsd_service_in_sync" ["virtual_server", "service"] "Is the service in the kernel as it should be?";

@@ -200,7 +200,15 @@ fn checks(
     families.number(&list::CHECKS, daemon.map(|d| d.figures.probes as u64))?;
     families.number(&list::CHECKS_RUNNING, daemon.map(|d| d.running as u64))?;
     families.number(&list::CHECK_SLOTS, daemon.map(|d| d.slots as u64))?;
+    self_test(families, daemon)?;
     families.number(&list::CHECKS_BROKEN, daemon.map(|d| d.broken_checks))
+}
+
+fn self_test(families: &mut Families<'_>, daemon: Daemon<'_>) -> fmt::Result {
+    families.number(&list::VERDICTS_FROZEN, daemon.map(|d| d.self_test.frozen))?;
+    let symptoms = daemon.into_iter().flat_map(|d| d.self_test.symptoms);
+    families.numbers(&list::SELF_TEST_SYMPTOMS, symptoms.map(|(symptom, count)| ([symptom], count)))?;
+    families.number(&list::RESULTS_SET_ASIDE, daemon.map(|d| d.self_test.set_aside))
 }
 
 /// What keeps services and their addresses away.

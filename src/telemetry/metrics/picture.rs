@@ -8,6 +8,7 @@ use super::histogram::{DELAY, Histogram, LATENCY};
 use crate::engine::announcements::VirtualAddress;
 use crate::engine::figures::Figures;
 use crate::engine::model::RealServerId;
+use crate::engine::self_test::SelfTestFigures;
 use crate::engine::snapshot::KernelCounters;
 use crate::engine::table::{Counters, DestinationId, ServiceId, Table};
 
@@ -32,6 +33,7 @@ pub struct DaemonPicture {
     pub totals: Totals,
     pub kernel: KernelCounters,
     pub broken_checks: u64,
+    pub self_test: SelfTestFigures,
     pub running: usize,
     pub slots: usize,
     /// On the supervisor's own thread.

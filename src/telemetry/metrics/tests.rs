@@ -137,6 +137,7 @@ fn picture(name: &str) -> Picture {
             totals,
             kernel: KernelCounters { operations: 10, failures: 1, drift: 2 },
             broken_checks: 0,
+            self_test: Default::default(),
             running: 1,
             slots: 100,
             tasks: 2,

@@ -15,7 +15,7 @@
 
   // What is known, as of the last message. Ages have become moments of this machine's clock.
   let pools = new Map();
-  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, until: null };
+  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, until: null, frozen: null };
   let recent = [];
   let counted = null;
   let sections = new Map();
@@ -109,9 +109,9 @@
     const now = Date.now();
     const before = pools;
     if (whole) pools = new Map();
-    const { name, kernel, broken_checks, dry_run, unconfirmed_ms } = document;
+    const { name, kernel, broken_checks, dry_run, unconfirmed_ms, frozen } = document;
     const until = unconfirmed_ms === undefined ? null : now + unconfirmed_ms;
-    facts = { name, kernel, broken_checks, dry_run, until };
+    facts = { name, kernel, broken_checks, dry_run, until, frozen: frozen || null };
     for (const news of document.virtual_servers) {
       const old = whole ? null : pools.get(news.name);
       const servers = old ? old.servers : new Map();
@@ -207,6 +207,7 @@
     const sum = tally();
     const problems = [sum.lost ? sum.lost + " without quorum" : "", sum.down ? sum.down + " down" : ""].filter(Boolean);
     if (facts.until !== null) problems.push("not confirmed");
+    if (facts.frozen) problems.push("verdicts frozen");
     return (problems.length ? "✖ " + problems.join(", ") : "✔ all up") + " – lvsd " + clean(facts.name);
   }
   function drawTotals(all) {
@@ -224,6 +225,10 @@
     const remarks = [];
     if (facts.until !== null) {
       remarks.push(el("li", "bad", el("span", "bad-word", "! NOT CONFIRMED: "), "a reload is on trial, and goes back unless ", el("code", "", "lvsd confirm"), " comes; ", moment(facts.until, "left")));
+    }
+    if (facts.frozen) {
+      const { reasons, set_aside } = facts.frozen;
+      remarks.push(el("li", "bad", el("span", "bad-word", "! VERDICTS FROZEN: "), "the director itself seems to be sick, and what checks find changes nothing: " + clean(reasons.join("; ")) + "; " + count(set_aside, "result") + " set aside."));
     }
     if (facts.dry_run) remarks.push("Dry run: the table is in memory, the kernel's is not touched.");
     const { operations, failures, drift } = facts.kernel;

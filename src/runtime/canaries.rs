@@ -1,0 +1,202 @@
+//! The canaries of the self-test: addresses of which one at least answers while the network is there.
+//!
+//! One task asks all of them again and again, each with a deadline, and hands over what each round has shown;
+//! what follows from it is decided by the engine.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::engine::Event;
+use crate::engine::model::SelfTest;
+use crate::engine::self_test::Canary;
+use crate::net::explain;
+
+/// However many checks fail, from the start of one round to the next.
+const SHORTEST: Duration = Duration::from_millis(250);
+
+#[derive(Debug, Default)]
+pub(super) struct Canaries {
+    settings: Option<Settings>,
+    asking: Option<Asking>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settings {
+    canaries: Vec<SocketAddr>,
+    interval: Duration,
+    timeout: Duration,
+}
+
+#[derive(Debug)]
+struct Asking {
+    /// As many rounds as the loop has not looked at: one.
+    rounds: mpsc::Receiver<Canary>,
+    now: Arc<Notify>,
+    task: AbortHandle,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Canaries {
+    pub(super) fn new(config: &SelfTest) -> Self {
+        let mut canaries = Self::default();
+        canaries.configure(config);
+        canaries
+    }
+
+    /// Goes on with what it does if nothing has changed.
+    pub(super) fn configure(&mut self, config: &SelfTest) {
+        let SelfTest { canary, canary_interval, canary_timeout, .. } = config;
+        let settings = (!canary.is_empty()).then(|| Settings {
+            canaries: canary.clone(),
+            interval: *canary_interval,
+            timeout: *canary_timeout,
+        });
+        if settings != self.settings {
+            self.asking = settings.clone().map(spawn_asking);
+            self.settings = settings;
+        }
+    }
+
+    /// The next round. Can be dropped and called again; waits for ever while there is nobody to ask.
+    pub(super) async fn round(&mut self) -> Canary {
+        match &mut self.asking {
+            Some(asking) => match asking.rounds.recv().await {
+                Some(round) => round,
+                // It ends only when this one does.
+                None => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A failure that is to be tried again: before it counts it should be known whether it is the network's.
+    pub(super) fn note_event(&self, event: &Event) {
+        if let (Some(asking), Event::Failure { transition, .. }) = (&self.asking, event)
+            && transition.retrying
+        {
+            asking.now.notify_one();
+        }
+    }
+}
+
+fn spawn_asking(settings: Settings) -> Asking {
+    let (sender, rounds) = mpsc::channel(1);
+    let now = Arc::new(Notify::new());
+    let hurry = Arc::clone(&now);
+    let task = tokio::spawn(async move {
+        let Settings { canaries, interval, timeout } = settings;
+        loop {
+            let began = Instant::now();
+            if sender.send(round(&canaries, timeout).await).await.is_err() {
+                return;
+            }
+            tokio::select! {
+                () = sleep_until(began + interval) => {}
+                () = hurry.notified() => sleep_until(began + SHORTEST.min(interval)).await,
+            }
+        }
+    });
+    Asking { rounds, now, task: task.abort_handle() }
+}
+
+/// Asks all at once; the first answer is enough.
+async fn round(canaries: &[SocketAddr], limit: Duration) -> Canary {
+    let mut asked: JoinSet<Result<(), String>> = JoinSet::new();
+    for canary in canaries.iter().copied() {
+        asked.spawn(async move { answers(canary, limit).await.map_err(|why| format!("{canary}: {why}")) });
+    }
+    let mut silent = Vec::new();
+    while let Some(answer) = asked.join_next().await {
+        match answer {
+            Ok(Ok(())) => return Canary::Answers,
+            Ok(Err(why)) => silent.push(why),
+            Err(broken) => silent.push(broken.to_string()),
+        }
+    }
+    silent.sort_unstable();
+    Canary::Silent(silent.join(", "))
+}
+
+/// A refusal is an answer: somebody must be there to send it.
+async fn answers(canary: SocketAddr, limit: Duration) -> Result<(), String> {
+    match timeout(limit, TcpStream::connect(canary)).await {
+        Ok(Ok(_connected)) => Ok(()),
+        Ok(Err(error)) => match error.kind() {
+            ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => Ok(()),
+            _ => Err(explain(&error)),
+        },
+        Err(_) => Err(format!("timed out after {limit:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn closed() -> SocketAddr {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_answer_is_enough_and_a_refusal_is_one() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        // Nobody can be there: not a host's address.
+        let nobody: SocketAddr = "255.255.255.255:9".parse().unwrap();
+        assert_eq!(round(&[open], SECOND).await, Canary::Answers);
+        assert_eq!(round(&[closed()], SECOND).await, Canary::Answers);
+        assert_eq!(round(&[nobody, closed()], SECOND).await, Canary::Answers);
+        let Canary::Silent(why) = round(&[nobody], SECOND).await else { panic!("nobody answered") };
+        assert!(why.starts_with("255.255.255.255:9: "), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_canary_has_its_time_and_no_more() {
+        // A queue that is full answers nobody.
+        let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        full.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        full.listen(0).unwrap();
+        let address = full.local_addr().unwrap().as_socket().unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(Ok(stream)) = timeout(SECOND / 5, TcpStream::connect(address)).await {
+            waiting.push(stream);
+        }
+        let limit = Duration::from_millis(50);
+        let silent = Canary::Silent(format!("{address}: timed out after 50ms"));
+        assert_eq!(round(&[address], limit).await, silent);
+    }
+
+    #[tokio::test]
+    async fn rounds_follow_the_configuration() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = listener.local_addr().unwrap();
+        let asked = SelfTest { canary: vec![open], canary_interval: SECOND / 100, ..SelfTest::off() };
+        let mut canaries = Canaries::new(&SelfTest::off());
+        assert!(timeout(SECOND / 10, canaries.round()).await.is_err(), "nobody to ask");
+        canaries.configure(&asked);
+        for _ in 0..3 {
+            assert_eq!(timeout(5 * SECOND, canaries.round()).await, Ok(Canary::Answers));
+        }
+        let nobody = SelfTest { canary: vec!["255.255.255.255:9".parse().unwrap()], ..asked };
+        canaries.configure(&nobody);
+        let found = timeout(5 * SECOND, canaries.round()).await;
+        assert!(matches!(found, Ok(Canary::Silent(_))), "nothing of before: {found:?}");
+        canaries.configure(&SelfTest::off());
+        assert!(timeout(SECOND / 10, canaries.round()).await.is_err(), "nobody to ask any more");
+    }
+}
