@@ -1,8 +1,9 @@
 //! `lvsd status --watch`: the status, drawn again in the same place until a signal comes. The terminal is as
-//! it was afterwards, however this ends.
+//! it was afterwards, however this ends; one that takes nothing more, as after Ctrl-S, delays only what is drawn.
 
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::termios::tcgetwinsize;
@@ -11,11 +12,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::{ClientError, call};
 use crate::control::exit::ExitCode;
 use crate::control::protocol::{Reply, Request};
-use crate::control::status::{Colours, Terminal, fit};
+use crate::control::status::{Colours, Terminal, cut, fit};
 
 const PACE: Duration = Duration::from_secs(1);
 /// For one status. A daemon that needs longer is said to be silent, and asked again.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// For a terminal to take the last words.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Where the terminal does not say.
 const COLUMNS: usize = 80;
 
@@ -70,8 +73,13 @@ async fn follow(socket: PathBuf, request: Request) -> Result<ExitCode, ClientErr
             Err(error) if screen.is_none() => return Err(error),
             Err(error) => format!("{error}\ntrying again"),
         };
-        if screen.get_or_insert_with(Screen::enter).draw(&text).is_err() {
-            return Ok(ExitCode::Done);
+        let mut drawing = tokio::task::spawn_blocking({
+            screen.get_or_insert_with(Screen::new);
+            move || draw(&text)
+        });
+        tokio::select! {
+            drawn = &mut drawing => if !matches!(drawn, Ok(Ok(()))) { return Ok(ExitCode::Done) },
+            () = signals.end() => return Ok(ExitCode::Done),
         }
         tokio::select! {
             () = tokio::time::sleep(PACE) => {}
@@ -81,7 +89,7 @@ async fn follow(socket: PathBuf, request: Request) -> Result<ExitCode, ClientErr
                     screen = None;
                     // Stopped until the shell says go on; then everything is drawn anew.
                     let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGSTOP);
-                    screen.get_or_insert_with(Screen::enter);
+                    screen.get_or_insert_with(Screen::new);
                 }
                 Wake::Resize => {}
             }
@@ -138,48 +146,54 @@ async fn any(end: &mut [Signal; 4]) {
     }
 }
 
+/// As much as fits.
+fn draw(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let Some(terminal) = terminal(&io::stdout()) else {
+        writeln!(stdout, "{text}\n")?;
+        return stdout.flush();
+    };
+    let rows = tcgetwinsize(&stdout).map_or(24, |size| usize::from(size.ws_row)).max(2);
+    let table = fit(text, terminal);
+    let count = table.lines().count();
+    let shown = if count < rows { count } else { rows - 2 };
+    let mut picture = HOME.to_owned();
+    for line in table.lines().take(shown) {
+        picture.push_str(line);
+        picture.push_str(CLEAR_LINE);
+    }
+    if shown < count {
+        let more = format!("… {} more lines, name a virtual server to see less", count - shown);
+        picture.push_str(&cut(&more, terminal.columns));
+    }
+    picture.push_str(CLEAR_BELOW);
+    stdout.write_all(picture.as_bytes())?;
+    stdout.flush()
+}
+
 /// The terminal while it is ours. Dropped, also by a panic, it is as it was.
 struct Screen {
     is_terminal: bool,
 }
 
 impl Screen {
-    fn enter() -> Self {
+    fn new() -> Self {
         let screen = Self { is_terminal: io::stdout().is_terminal() };
         screen.say(ENTER);
         screen
     }
 
-    /// As much as fits.
-    fn draw(&self, text: &str) -> io::Result<()> {
-        let mut stdout = io::stdout().lock();
-        let Some(terminal) = terminal(&io::stdout()) else {
-            writeln!(stdout, "{text}\n")?;
-            return stdout.flush();
-        };
-        let rows = tcgetwinsize(&stdout).map_or(24, |size| usize::from(size.ws_row)).max(2);
-        let table = fit(text, terminal);
-        let count = table.lines().count();
-        let shown = if count < rows { count } else { rows - 2 };
-        let mut picture = HOME.to_owned();
-        for line in table.lines().take(shown) {
-            picture.push_str(line);
-            picture.push_str(CLEAR_LINE);
-        }
-        if shown < count {
-            let more = format!("… {} more lines, name a virtual server to see less", count - shown);
-            picture.push_str(&more.chars().take(terminal.columns).collect::<String>());
-        }
-        picture.push_str(CLEAR_BELOW);
-        stdout.write_all(picture.as_bytes())?;
-        stdout.flush()
-    }
-
-    fn say(&self, words: &str) {
+    /// A terminal that takes nothing must hold up neither the start nor the end.
+    fn say(&self, words: &'static str) {
         if self.is_terminal {
-            let mut stdout = io::stdout();
-            // A terminal that has gone needs nothing.
-            let _ = stdout.write_all(words.as_bytes()).and_then(|()| stdout.flush());
+            let (said, hear) = mpsc::channel();
+            std::thread::spawn(move || {
+                let mut stdout = io::stdout();
+                // A terminal that has gone needs nothing, nor does who has waited long enough.
+                let _ = stdout.write_all(words.as_bytes()).and_then(|()| stdout.flush());
+                let _ = said.send(());
+            });
+            let _ = hear.recv_timeout(FAREWELL);
         }
     }
 }
