@@ -212,7 +212,8 @@ fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
 }
 
 fn events(cli: &Cli, form: Form) -> ExitCode {
-    let streams = (&mut std::io::stdout().lock() as &mut dyn Write, &mut std::io::stderr() as &mut dyn Write);
+    let streams =
+        (&mut std::io::stdout().lock() as &mut dyn client::Out, &mut std::io::stderr() as &mut dyn Write);
     client::events(&socket(cli), form, PATIENCE, streams).unwrap_or_else(|problem| fail(&problem))
 }
 

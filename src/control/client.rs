@@ -4,7 +4,7 @@ mod follow;
 mod idle;
 mod watch;
 
-pub use follow::events;
+pub use follow::{Out, events};
 pub use idle::until_idle;
 pub use watch::{terminal, watch};
 

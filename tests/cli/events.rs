@@ -112,6 +112,24 @@ fn people_read_lines() {
     assert!(follower.line().contains("  web: QUORUM LOST, weight 0 of 1"));
 }
 
+/// As `lvsd events | head -1` does: nothing is written that would tell.
+#[test]
+fn a_reader_that_has_gone_is_noticed_though_nothing_happens() {
+    let place = Place::new("");
+    let _daemon = place.start();
+    for words in ["events", "events --json"] {
+        let Follower { mut child, mut out } = Follower::start(&place, words);
+        let mut line = String::new();
+        out.read_line(&mut line).expect("text");
+        assert!(!line.is_empty(), "the snapshot comes first");
+        drop(out);
+        let status = within("its end", || child.try_wait().expect("a child"));
+        let mut errors = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");
+        assert_eq!((status.code(), errors.as_str()), (Some(0), ""), "{words}");
+    }
+}
+
 /// Killed, it cannot say so.
 #[test]
 fn a_daemon_that_dies_without_a_word_is_noticed() {

@@ -1,10 +1,13 @@
 //! `lvsd events`: how everything stands, then a line for each event, until the daemon or the reader goes.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::{ClientError, Connection};
 use crate::control::cli::Form;
@@ -22,13 +25,27 @@ struct Shown {
     text: String,
 }
 
+/// What is written to: a pipe tells that its reader has gone without a word written to it.
+pub trait Out: Write {
+    fn has_gone(&self) -> bool;
+}
+
+impl Out for io::StdoutLock<'_> {
+    fn has_gone(&self) -> bool {
+        let mut asked = [PollFd::new(self.as_fd(), PollFlags::empty())];
+        let ended = PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL;
+        poll(&mut asked, PollTimeout::ZERO).is_ok()
+            && asked.iter().any(|asked| asked.revents().is_some_and(|seen| seen.intersects(ended)))
+    }
+}
+
 /// Returns when there is nothing more to come: the reader has gone, which is no mistake, or the daemon,
 /// which is told on `errors`.
 pub fn events(
     socket: &Path,
     form: Form,
     limit: Duration,
-    (out, errors): (&mut dyn Write, &mut dyn Write),
+    (out, errors): (&mut dyn Out, &mut dyn Write),
 ) -> Result<ExitCode, ClientError> {
     let mut connection = Connection::open(socket, limit)?;
     connection.send(&Request::Events)?;
@@ -48,6 +65,8 @@ pub fn events(
     loop {
         connection.renew(SILENCE);
         let written = match connection.receive::<Item>() {
+            // Where nothing happens nothing is written, and nobody would notice.
+            Ok(Item::Alive) if out.has_gone() => return Ok(ExitCode::Done),
             Ok(Item::Alive) => Ok(()),
             Ok(Item::Event(event)) => match form {
                 Form::Json => write(out, &format!("{{\"event\":{}}}", plain_json(event.get()))),
@@ -86,7 +105,7 @@ fn text(event: &str) -> String {
 }
 
 /// A whole line at once, so that an end in between leaves none in halves.
-fn write(out: &mut dyn Write, line: &str) -> io::Result<()> {
+fn write(out: &mut dyn Out, line: &str) -> io::Result<()> {
     out.write_all(format!("{line}\n").as_bytes())?;
     out.flush()
 }
