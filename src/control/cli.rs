@@ -82,7 +82,7 @@ pub enum Command {
     /// Load the configuration again, and wait until it is applied
     Reload {
         /// Go back to the configuration before it unless `lvsd confirm` comes within this time
-        #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+        #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
         confirm: Option<Duration>,
         /// Even if it takes away more than max_removed allows
         #[arg(long)]
@@ -238,7 +238,7 @@ pub struct UntilIdle {
     #[arg(long)]
     pub until_idle: bool,
     /// Wait no longer than this, and exit 1 then: 90s, 1m30s, 2h, or seconds
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "1h", requires = "until_idle")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true, default_value = "1h", requires = "until_idle")]
     pub deadline: Duration,
 }
 
@@ -262,7 +262,7 @@ pub struct Note {
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// Until when: 90s, 1m30s, 2h, or seconds
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
 }
 

@@ -38,6 +38,12 @@ fn wrong_words_are_64_and_go_to_stderr() {
         ("weight 198.51.100.11:80 -1", "-1"),
         ("weight 198.51.100.11:80 2147483648", "2147483648"),
         ("drain 198.51.100.11:80 --for soon", "soon"),
+        ("drain 198.51.100.11:80 --for 0s", "must be longer than 0"),
+        ("drain 198.51.100.11:80 --for -5s", "a duration is a number of seconds"),
+        ("drain 198.51.100.11:80 --for 100000d", "longer than 10000 days"),
+        ("drain 198.51.100.11:80 --until-idle --deadline -1m", "a duration is a number of seconds"),
+        ("drain 198.51.100.11:80 --deadline 1m", "--until-idle"),
+        ("reload --confirm -5m", "a duration is a number of seconds"),
         ("check one two", "two"),
     ] {
         let answer = place.lvsd(words);
