@@ -97,14 +97,19 @@ const DETAIL: usize = 512;
 impl Seen {
     pub fn new(evidence: &Evidence, detail: &str) -> Self {
         let Evidence { check, transition, latency } = evidence;
-        let mut detail = detail.to_owned();
-        if detail.len() > DETAIL {
-            detail.truncate(detail.floor_char_boundary(DETAIL));
-            detail.push('…');
-        }
+        let detail = shortened(detail);
         let (rule, target) = (rule(check, transition), target(check));
         Self { rule, kind: check.probe.kind.name(), target, detail, latency: *latency }
     }
+}
+
+/// Made short before it is copied: a text that is cut afterwards keeps the memory that it had.
+fn shortened(detail: &str) -> String {
+    let (kept, more) = match detail.get(..detail.floor_char_boundary(DETAIL)) {
+        Some(kept) if detail.len() > DETAIL => (kept, "…"),
+        _ => (detail, ""),
+    };
+    [kept, more].concat()
 }
 
 /// `3rd failure in a row, retry = 2`
@@ -184,7 +189,7 @@ impl What {
                 format!("QUORUM LOST, weight {weight} of {threshold}{sorry}")
             }
             Self::Order(text) => clean(text),
-            Self::OrderEnded(text) => format!("{}: its time is over", clean(text)),
+            Self::OrderEnded(text) => format!("the {} is over", clean(text)),
             Self::Reload(text) => format!("reload: {}", clean(text)),
             Self::Active(text) | Self::Inactive(text) => clean(text),
             Self::Started => "the daemon has started".to_owned(),
@@ -206,11 +211,15 @@ impl Happening {
     /// What and why, on one line: `DOWN: 3rd failure in a row, retry = 2: tcp check of …: connect: …`
     pub fn text(&self) -> String {
         let what = self.what.text();
-        match &self.because {
-            Because::Nothing => what,
-            Because::Rule(rule) => format!("{what}: {rule}"),
-            Because::Check(seen) => format!("{what}: {}: {}", seen.rule, seen.text()),
-            Because::Order(given) => format!("{what} {}", given.text()),
+        match (&self.because, &self.what) {
+            (Because::Nothing, _) => what,
+            (Because::Rule(rule), _) => format!("{what}: {rule}"),
+            (Because::Check(seen), _) => format!("{what}: {}: {}", seen.rule, seen.text()),
+            // `the drain by alice for 30m is over: kernel update`
+            (Because::Order(given), What::OrderEnded(order)) => {
+                format!("the {} {}", clean(order), given.text_with(" is over"))
+            }
+            (Because::Order(given), _) => format!("{what} {}", given.text()),
         }
     }
 
@@ -277,9 +286,14 @@ impl Seen {
 impl Given {
     /// `by alice for 30m: kernel update`
     pub(super) fn text(&self) -> String {
+        self.text_with("")
+    }
+
+    /// With these words before the reason.
+    fn text_with(&self, words: &str) -> String {
         let lasts = self.lasts.map(|lasts| format!(" for {}", duration::display(lasts))).unwrap_or_default();
         let reason = self.reason.as_ref().map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
-        format!("by {}{lasts}{reason}", clean(&self.by))
+        format!("by {}{lasts}{words}{reason}", clean(&self.by))
     }
 }
 

@@ -17,7 +17,8 @@ use crate::engine::{Cause, Event, QuorumEvent, QuorumKind, Server, SorryAction, 
 
 /// Of one server or pool.
 const PER_OBJECT: usize = 32;
-/// Of all together: some 20 MB at the very most, with the longest words that checks have.
+/// Of all together. What that takes with the longest words that checks have, a test counts: docs/src/reference/events.md
+/// says it.
 const IN_ALL: usize = 32_768;
 
 /// Of services that came or left at once, with one reason each.
@@ -287,6 +288,53 @@ mod tests {
             "nothing is left of the first two"
         );
         assert_eq!(history.last_number(), 180);
+    }
+
+    /// Bytes asked for, by the sizes of what is held; a node of a tree may be half empty.
+    fn held(history: &History) -> usize {
+        let words = |because: &Because| match because {
+            Because::Check(seen) => {
+                size_of::<Seen>() + seen.rule.capacity() + seen.target.capacity() + seen.detail.capacity()
+            }
+            Because::Nothing | Because::Rule(_) | Because::Order(_) => 0,
+        };
+        let of_one = |happening: &Arc<Happening>| {
+            let counts = 2 * size_of::<usize>();
+            let entry = 2 * (size_of::<u64>() + size_of::<Arc<Happening>>());
+            let own = size_of::<Happening>() + happening.virtual_server.len() + words(&happening.because);
+            counts + entry + own
+        };
+        let of_ring = |((name, _), ring): (&Object, &VecDeque<u64>)| {
+            let entry = 2 * (size_of::<Object>() + size_of::<VecDeque<u64>>());
+            entry + name.len() + ring.capacity() * size_of::<u64>()
+        };
+        let happenings: usize = history.all.values().map(of_one).sum();
+        happenings + history.of_object.iter().map(of_ring).sum::<usize>()
+    }
+
+    /// A hundred thousand servers that fail again and again, each time with as many words as there can be.
+    #[test]
+    fn what_is_held_is_bounded_in_bytes() {
+        let mut history = History::default();
+        for round in 0..3 {
+            for server in 0_u32..100_000 {
+                let pool = format!("virtual server {} of a large site", server / 100);
+                let address = std::net::Ipv6Addr::from_bits(0x2001_0db8_u128 << 96 | u128::from(server));
+                let seen = Seen {
+                    rule: format!("{} in a row, retry = 4294967295", "4294967295th failure"),
+                    kind: "script",
+                    target: format!("[{address}]:443 https GET /{}", "health".repeat(10)),
+                    detail: "x".repeat(515),
+                    latency: std::time::Duration::ZERO,
+                };
+                let id = RealServerId { address: address.into(), port: Some(443) };
+                let because = Because::Check(Box::new(seen));
+                history.record((pool.as_str().into(), Some(id)), What::Down, because, NOW);
+            }
+            let bytes = held(&history);
+            assert_eq!(history.all.len(), IN_ALL, "round {round}");
+            assert!((20_000_000..40_000_000).contains(&bytes), "round {round}: {bytes} bytes");
+        }
     }
 
     #[test]
