@@ -218,6 +218,55 @@ fn a_reload_that_takes_too_much_away_is_refused_unless_forced() {
     assert_eq!(place.ask("reload").code, Some(0), "the file before has no limit");
 }
 
+/// What a service is called, where it stands in the file, and with which others it shares a pool is no removal.
+#[test]
+fn a_limit_counts_what_clients_lose() {
+    const ALL: &[u8] = &[1, 2, 3, 4];
+    type Pool<'a> = (&'a str, &'a [&'a str], &'a [u8]);
+    let file = |pools: &[Pool]| {
+        let of_one = |(name, services, servers): &Pool| {
+            let servers: Vec<String> =
+                servers.iter().map(|n| format!("{{ address = \"127.0.0.{n}:9\" }}")).collect();
+            format!(
+                "[[virtual_server]]\nname = {name:?}\naddress = {services:?}\ncheck = []\nreal_server = [{}]\n",
+                servers.join(", ")
+            )
+        };
+        format!("max_removed = 0\n{}", pools.iter().map(of_one).collect::<String>())
+    };
+    let (web, mail) = ("192.0.2.1:80", "192.0.2.2:25");
+    let place = Place::new(&file(&[("web", &[web], ALL), ("mail", &[mail], ALL)]));
+    let _daemon = place.start();
+    for (what, pools) in [
+        ("other names", vec![("shop", &[web][..], ALL), ("post", &[mail][..], ALL)]),
+        ("names that change places", vec![("post", &[web][..], ALL), ("shop", &[mail][..], ALL)]),
+        ("another order", vec![("post", &[mail][..], ALL), ("shop", &[web][..], ALL)]),
+        ("one pool of two", vec![("all", &[web, mail][..], ALL)]),
+        ("two pools of one", vec![("web", &[web][..], ALL), ("mail", &[mail][..], ALL)]),
+        ("one more", vec![("web", &[web][..], &[1, 2, 3, 4, 5][..]), ("mail", &[mail][..], ALL)]),
+    ] {
+        place.configure(&file(&pools));
+        let said = place.ask("reload");
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{what}");
+    }
+    for (numbers, pools) in [
+        (
+            "3 of 9 real servers and 0 of 2",
+            vec![("web", &[web][..], &[1, 2][..]), ("mail", &[mail][..], ALL)],
+        ),
+        (
+            "5 of 9 real servers and 1 of 2",
+            vec![("web", &["192.0.2.1:81"][..], ALL), ("mail", &[mail][..], ALL)],
+        ),
+        ("5 of 9 real servers and 0 of 2", vec![("web", &[web][..], &[6][..]), ("mail", &[mail][..], ALL)]),
+    ] {
+        place.configure(&file(&pools));
+        let said = place.ask("reload");
+        assert_eq!(said.code, Some(1), "{numbers}: {said:?}");
+        assert!(said.stderr.contains(&format!("it takes away {numbers} services")), "{}", said.stderr);
+    }
+}
+
 #[test]
 fn a_count_limits_services_as_well() {
     let backend = Backend::new();
