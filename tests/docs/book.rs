@@ -10,7 +10,8 @@
 //! | `plus` | tables that lack nothing but a virtual server |
 //! | `wrong` | a whole file that is refused |
 //!
-//! A `console` block with the mark `lab` is typed, line by line, on a real machine by `tests/systemd`.
+//! A `console` block with the mark `lab` is typed, line by line, on a real machine by `tests/systemd`; one with the mark
+//! `source` too, in a tree in which lvsd is built already.
 
 use std::fs;
 use std::path::{Path, PathBuf};

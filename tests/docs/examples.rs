@@ -120,6 +120,20 @@ fn what_is_said_of_a_wrong_configuration_is_what_the_book_shows() {
     assert!(count > 0, "no wrong file is shown");
 }
 
+/// What is marked to be typed is on a page that `tests/systemd/guide.rs` follows.
+#[test]
+fn every_page_with_lines_to_type_is_followed() {
+    let followed = include_str!("../systemd/guide.rs");
+    let mut count = 0;
+    for page in pages() {
+        if page.blocks().iter().any(|block| block.has("lab")) {
+            count += 1;
+            assert!(followed.contains(&format!("\"{}\"", page.name)), "no test follows {}", page.name);
+        }
+    }
+    assert!(count > 8, "{count} pages");
+}
+
 /// A loader that took everything would make the tests above say nothing.
 #[test]
 fn a_mistake_in_an_example_is_found() {

@@ -6,14 +6,15 @@
 //! as one. A command that only looks is repeated until it shows what the page shows, for as long as things in
 //! the lab may take; one without output has only to succeed.
 //!
-//! The web servers are the lab's own: `systemctl stop nginx` there ends one. The package is made here, and
-//! `apt install` of it is dpkg's, since a guest has no mirror.
+//! The web servers are the lab's own: `systemctl stop nginx` there ends one, and what is written to a file in
+//! `/var/www/html` is all that it answers from then on. The package is made here, and `apt install` of it is dpkg's,
+//! since a guest has no mirror. A command with `&` behind it runs until `kill %1`.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use regex::Regex;
@@ -22,8 +23,9 @@ use tempfile::TempDir;
 use crate::book::{Block, Page};
 use crate::lab::backend::Backend;
 use crate::lab::wait::{SOON, output, pause};
-use crate::package::{Purged, build, clean};
+use crate::package::{LVSD, Purged, build, clean};
 use crate::segments::{Link, Segments};
+use crate::service::{must, property};
 
 const TREE: &str = concat!("/host", env!("CARGO_MANIFEST_DIR"));
 
@@ -36,7 +38,7 @@ struct Step {
 }
 
 /// What only looks, and may be repeated.
-const LOOKS: [&str; 12] = [
+const LOOKS: [&str; 13] = [
     "ipvsadm -L",
     "lvsd status",
     "lvsd why",
@@ -47,6 +49,7 @@ const LOOKS: [&str; 12] = [
     "curl",
     "for i in",
     "ip address show",
+    "ip -brief address show",
     "systemctl is-active",
     "systemctl is-enabled",
 ];
@@ -54,7 +57,10 @@ const LOOKS: [&str; 12] = [
 struct Lab {
     segments: Segments,
     web: BTreeMap<&'static str, Option<Backend>>,
+    /// Where what is typed is typed.
     folder: TempDir,
+    /// What `kill %1` ends.
+    background: Option<Background>,
     /// The end of the installed package.
     _purged: Purged,
 }
@@ -69,6 +75,7 @@ impl Lab {
             segments,
             web: BTreeMap::new(),
             folder: TempDir::new().expect("a folder"),
+            background: None,
             _purged: Purged,
         };
         for name in ["web1", "web2"] {
@@ -89,21 +96,41 @@ impl Lab {
         match (web, step.command.as_str()) {
             (Some(name), "systemctl stop nginx") => drop(self.web.insert(name, None)),
             (Some(name), "systemctl start nginx") => self.start_web(name),
+            (Some(name), command) if command.contains(" >/var/www/html/") => self.publish(name, command),
+            (None, "kill %1") => drop(self.background.take().expect("something runs in the background")),
+            (None, command) if command.ends_with(" &") => self.background = Some(self.begin(step)),
             _ => return self.shell(step),
         }
         (true, String::new())
     }
 
+    /// `echo TEXT >/var/www/html/FILE`
+    fn publish(&self, name: &str, command: &str) {
+        let text = command.strip_prefix("echo ").and_then(|rest| rest.split(" >").next()).expect("an echo");
+        let server = self.web.get(name).and_then(Option::as_ref).expect("the web server runs");
+        server.set_body(&format!("{text}\n"));
+    }
+
+    fn begin(&self, step: &Step) -> Background {
+        let program = step.command.trim_end_matches(" &");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("exec {program}")]).current_dir(self.folder.path());
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Background(self.segments.host(&step.host).run(|| shell.spawn().expect("bash is there")))
+    }
+
     fn shell(&self, step: &Step) -> (bool, String) {
         let mut command = step.command.clone();
-        if command.starts_with("apt install ./lvsd_") {
-            let package = build("0.1.0-1", self.folder.path());
+        if let Some(package) = command.strip_prefix("apt install ./lvsd_") {
+            let version = package.split('_').next().expect("a version");
+            let package = build(version, self.folder.path());
             command = format!("dpkg --install {}", package.display());
         }
         let ended = self.segments.host(&step.host).run(|| {
             let mut shell = Command::new("bash");
             shell
                 .args(["-c", &format!("exec 2>&1; {command}")])
+                .current_dir(self.folder.path())
                 .env("PAGER", "cat")
                 .env("SYSTEMD_PAGER", "cat");
             shell
@@ -134,6 +161,25 @@ impl Lab {
             }
             pause(std::time::Duration::from_millis(500));
         }
+    }
+}
+
+/// A program that goes on while other lines are typed.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // What a page makes on the director itself, and what goes with no name space.
+        drop(Command::new("ip").args(["link", "del", "lvs0"]).stderr(Stdio::null()).status());
+        drop(fs::remove_dir_all("/run/web2"));
+        drop(fs::remove_dir_all("/etc/keepalived"));
     }
 }
 
@@ -228,15 +274,34 @@ fn a_first_director_with_nat_and_what_is_done_with_it_afterwards() {
     ];
     follow(
         &links,
-        &["guide/install.md", "guide/first-nat.md", "guide/operate.md", "guide/reload.md", "guide/why.md"],
+        &[
+            "guide/install.md",
+            "guide/first-nat.md",
+            "guide/operate.md",
+            "guide/reload.md",
+            "guide/why.md",
+            "guide/weights.md",
+            "guide/notifications.md",
+        ],
     );
 }
 
 #[test]
-fn a_first_director_with_direct_routing() {
+fn from_keepalived() {
+    let links = [
+        DIRECTOR,
+        ("director", "servers", "198.51.100.254/24"),
+        ("web1", "servers", "198.51.100.11/24"),
+        ("web2", "servers", "198.51.100.12/24"),
+    ];
+    follow(&links, &["guide/install.md", "guide/migrate.md"]);
+}
+
+#[test]
+fn a_first_director_with_direct_routing_and_then_one_of_two() {
     let links =
         [CLIENT, DIRECTOR, ("web1", "clients", "192.0.2.11/24"), ("web2", "clients", "192.0.2.12/24")];
-    follow(&links, &["guide/install.md", "guide/first-dr.md"]);
+    follow(&links, &["guide/install.md", "guide/first-dr.md", "guide/two-directors.md"]);
 }
 
 #[test]
@@ -249,6 +314,39 @@ fn a_first_director_with_tunnels() {
         ("web2", "servers", "198.51.100.12/24"),
     ];
     follow(&links, &["guide/install.md", "guide/first-tunnel.md"]);
+}
+
+/// In a tree of links, since the lab may not write to ours; what is built there is the tests' own.
+#[test]
+fn from_source() {
+    clean();
+    let _purged = Purged;
+    let tree = TempDir::new().expect("a folder");
+    for name in ["systemd", "packaging"] {
+        symlink(Path::new(TREE).join(name), tree.path().join(name)).expect("our folder");
+    }
+    fs::create_dir_all(tree.path().join("target/release")).expect("our folder");
+    symlink(LVSD, tree.path().join("target/release/lvsd")).expect("our folder");
+    let mut count = 0;
+    for block in Page::read(Path::new(TREE), "guide/install.md").blocks() {
+        let typed = if block.has("source") { steps(&block.text) } else { Vec::new() };
+        for step in typed.iter().filter(|step| !step.command.starts_with("cargo build")) {
+            count += 1;
+            output(Command::new("bash").args(["-ec", &step.command]).current_dir(tree.path()));
+        }
+    }
+    assert!(count > 5, "{count} steps");
+    let configuration = Command::new("stat").args(["-c", "%U:%G %a", "/etc/lvsd/lvsd.toml"]).output();
+    assert_eq!(String::from_utf8_lossy(&configuration.expect("stat is there").stdout), "root:lvsd 640\n");
+    must("start lvsd");
+    assert_eq!(
+        (property("ActiveState"), property("UnitFileState")),
+        ("active".to_owned(), "enabled".to_owned())
+    );
+    must("disable --now lvsd");
+    for file in ["sysusers.d", "tmpfiles.d", "modules-load.d"] {
+        fs::remove_file(format!("/usr/lib/{file}/lvsd.conf")).expect("root may");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::lab::wait::{output, until};
 use crate::service::{CONFIG, SERVERS, TABLE, VIRTUAL, journal, must, property, systemctl};
 
 const TREE: &str = concat!("/host", env!("CARGO_MANIFEST_DIR"));
-const LVSD: &str = concat!("/host", env!("CARGO_BIN_EXE_lvsd"));
+pub(crate) const LVSD: &str = concat!("/host", env!("CARGO_BIN_EXE_lvsd"));
 const FILE: &str = "/etc/lvsd/lvsd.toml";
 
 /// `[package.metadata.deb]`
