@@ -67,6 +67,7 @@ pub struct Engine {
     /// The table as last handed out; `None` for services that are not active.
     table: BTreeMap<ServiceId, Option<Arc<Service>>>,
     presence: Presence,
+    rates: guard::DownRates,
     /// Of every service that is gated, as last told.
     standings: BTreeMap<ServiceId, Standing>,
     /// Pools whose part of the table may have changed since.
@@ -93,6 +94,8 @@ impl Engine {
         let mut engine = Self { now, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
         engine.pools = build_pools(config, &past, &Plan::new(&[], config, &Presence::default()), now);
+        engine.rates.left = memory.left(now).collect();
+        engine.rates.replaced(config.daemon.max_down_rate);
         engine.find_order_end();
         engine.expire_orders(now);
         engine.replace_schedule(now);
@@ -119,6 +122,7 @@ impl Engine {
         let plan = self.plan_reload(config, &readings.presence);
         let past = Past::of_running(&self.pools);
         self.pools = build_pools(config, &past, &plan, now);
+        self.rates.replaced(config.daemon.max_down_rate);
         self.find_order_end();
         self.replace_schedule(now);
         for pool in 0..self.pools.len() {
@@ -159,6 +163,7 @@ impl Engine {
 
     /// Starts what is due and ends orders whose time is over. Spurious calls are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
         self.expire_orders(now);
         self.settle_quorums();
         while let Some(id) = self.schedule.start_due(now) {
@@ -170,7 +175,7 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] has something to do next. May change with every other call.
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.schedule.next_due(), self.order_end].into_iter().flatten().min()
+        [self.schedule.next_due(), self.order_end, self.rates.next()].into_iter().flatten().min()
     }
 
     pub fn next_command(&mut self) -> Option<Command> {
@@ -193,7 +198,7 @@ impl Engine {
 
     /// What a later start should know.
     pub fn memory(&self, now: Time) -> Memory {
-        Memory::of(&self.pools, now)
+        Memory::of(&self.pools, &self.rates.left, now)
     }
 
     /// Virtual servers in file order; only the one called `name` if one is named.
@@ -330,8 +335,8 @@ impl Engine {
     /// Looks at the quorums that an input touched. Once for all its servers: what several of them do
     /// to one quorum is one change, or none.
     fn settle_quorums(&mut self) {
-        let unsettled = std::mem::take(&mut self.unsettled);
-        self.settle_guards(&unsettled);
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        unsettled.extend(self.settle_guards(&unsettled));
         for pool_at in unsettled {
             self.update_quorum(pool_at);
         }

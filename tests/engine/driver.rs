@@ -299,8 +299,8 @@ fn news_of(event: Event) -> Option<News> {
             let gained = quorum.kind == QuorumKind::Gained;
             Some(News::Quorum { pool: virtual_server.name.clone(), gained })
         }
-        Event::Guard { virtual_server, guard: _, kept, min_alive: _ } => {
-            Some(News::Guard { pool: virtual_server.name.clone(), keeps: !kept.is_empty() })
+        Event::Guard { virtual_server, guard, kept, .. } => {
+            Some(News::Guard { pool: virtual_server.name.clone(), guard, keeps: !kept.is_empty() })
         }
         Event::Weight { .. }
         | Event::Failure { .. }

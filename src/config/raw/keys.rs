@@ -21,6 +21,7 @@ pub(in crate::config) enum Scope {
     RealServer,
     SorryServer,
     Announce,
+    MaxDownRate,
     Tunnel,
     ActiveWhen,
     Check,
@@ -41,7 +42,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 31] = [
+    pub(super) const ALL: [Self; 32] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -56,6 +57,7 @@ impl Scope {
         Self::RealServer,
         Self::SorryServer,
         Self::Announce,
+        Self::MaxDownRate,
         Self::Tunnel,
         Self::ActiveWhen,
         Self::Check,
@@ -91,6 +93,7 @@ impl Scope {
             Self::RealServer => "[[virtual_server.real_server]]",
             Self::SorryServer => "`sorry_server`",
             Self::Announce => "`announce`",
+            Self::MaxDownRate => "`max_down_rate`",
             Self::Tunnel => "`tunnel`",
             Self::ActiveWhen => "`active_when`",
             Self::Check => "a check",
@@ -130,6 +133,7 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Announce => &[&["interface"]],
+            Self::MaxDownRate => &[&["servers", "per"]],
             Self::ActiveWhen => &[&["address_present", "file", "interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
@@ -166,6 +170,7 @@ const DAEMON: &[&str] = &[
     "http",
     "on_stop",
     "max_removed",
+    "max_down_rate",
     "drift",
     "drift_interval",
     "log",
