@@ -15,6 +15,8 @@ mod model;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod news;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod runs;

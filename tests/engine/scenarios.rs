@@ -28,12 +28,10 @@ use lvsd::engine::memory::Memory;
 use lvsd::engine::model::{Config, DownRate, Fault, Outcome, Phase, Probe, Target, Verdict, WeightChange};
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::Table;
-use lvsd::engine::{
-    Command, Engine, Event, Identity, News, OrderChange, Presence, ProbeId, QuorumKind, Readings, Selector,
-    Server, Time,
-};
+use lvsd::engine::{Command, Engine, Identity, OrderChange, Presence, ProbeId, Readings, Selector, Time};
 use serde::Deserialize;
 
+use crate::news::news;
 use crate::topology::{self, Seconds, Topology};
 use crate::{gate, lines, names};
 
@@ -410,29 +408,4 @@ fn target_name(target: &Target) -> String {
 fn seconds(elapsed: Duration) -> String {
     let text = format!("{:.3}", elapsed.as_secs_f64());
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn news(event: &Event) -> Option<String> {
-    let name = |of: &Server| {
-        let id = of.real_server.id;
-        format!("{} {}", of.virtual_server.name, names::write(id.address, id.port))
-    };
-    match event {
-        Event::RealServer { of, alive, news, .. } => {
-            let state = if *alive { "up" } else { "down" };
-            Some(format!("{} {state}{}", name(of), if *news == News::First { " already" } else { "" }))
-        }
-        Event::Quorum { virtual_server, quorum } => {
-            let what = if quorum.kind == QuorumKind::Gained { "gained" } else { "lost" };
-            Some(format!("{} quorum {what} {}/{}", virtual_server.name, quorum.weight, quorum.threshold))
-        }
-        Event::Weight { of, from, to, .. } => Some(format!("{} weight {from} to {to}", name(of))),
-        Event::LocalError { of, .. } => Some(format!("{} local error", name(of))),
-        Event::Guard { virtual_server, guard, kept, .. } => {
-            let names: Vec<String> = kept.iter().map(|id| names::write(id.address, id.port)).collect();
-            let who = if names.is_empty() { "nobody".to_owned() } else { names.join(" ") };
-            Some(format!("{} {} keeps {who}", virtual_server.name, guard.name()))
-        }
-        Event::Failure { .. } | Event::Gate { .. } | Event::Order { .. } | Event::OrderEnded { .. } => None,
-    }
 }
