@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::model::{DownRate, RealServerId};
+use super::orders::Spot;
 use super::table::ServiceId;
 use super::time::Time;
 use super::virtual_server::VirtualServer;
@@ -161,11 +162,11 @@ impl Engine {
 
     /// The servers that are to leave now, by pool and place, in the order in which they failed. Of several at
     /// one moment the order of the file decides nothing.
-    fn next_to_leave(&self, touched: &BTreeSet<usize>, free: usize) -> Vec<(usize, usize)> {
+    fn next_to_leave(&self, touched: &BTreeSet<usize>, free: usize) -> Vec<Spot> {
         if free == 0 {
             return Vec::new();
         }
-        let mut leaving: Vec<(Time, Option<ServiceId>, RealServerId, (usize, usize))> = Vec::new();
+        let mut leaving: Vec<(Time, Option<ServiceId>, RealServerId, Spot)> = Vec::new();
         for pool_at in touched | &self.rates.waiting {
             let Some(pool) = self.pools.get(pool_at) else { continue };
             let first = pool.config.services.iter().min().copied();
