@@ -28,7 +28,7 @@ pub fn schema() -> Value {
 }
 
 /// Tables that others refer to.
-const DEFINED: [(&str, Scope); 31] = [
+const DEFINED: [(&str, Scope); 32] = [
     ("daemon", Scope::Daemon),
     ("notify", Scope::Notify),
     ("mail", Scope::Mail),
@@ -36,6 +36,7 @@ const DEFINED: [(&str, Scope); 31] = [
     ("webhook", Scope::Webhook),
     ("header_file", Scope::HeaderFile),
     ("announce", Scope::Announce),
+    ("max_down_rate", Scope::MaxDownRate),
     ("active_when", Scope::ActiveWhen),
     ("timeouts", Scope::Timeouts),
     ("sync", Scope::Sync),
@@ -101,6 +102,7 @@ const fn titles(scope: Scope) -> &'static [&'static str] {
         | Scope::MailTls
         | Scope::HeaderFile
         | Scope::Announce
+        | Scope::MaxDownRate
         | Scope::ActiveWhen
         | Scope::Tcp
         | Scope::Expect

@@ -86,6 +86,8 @@ pub enum Event {
         kept: Vec<RealServerId>,
         /// How many real servers are to be left now.
         min_alive: usize,
+        /// As configured now.
+        max_down_rate: Option<model::DownRate>,
     },
     /// An operator's order was given.
     Order {

@@ -6,10 +6,12 @@
 //! orders, and what the rule itself must remember: who stood when it failed, and when that was. Nobody
 //! who was out is ever put in, and an operator's order is never kept from being done.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::model::RealServerId;
+use super::model::{DownRate, RealServerId};
+use super::orders::Spot;
+use super::table::ServiceId;
 use super::time::Time;
 use super::virtual_server::VirtualServer;
 use super::{Engine, Event};
@@ -19,15 +21,18 @@ use super::{Engine, Event};
 pub enum Guard {
     /// Without it fewer than `min_alive` would be left.
     MinAlive,
+    /// As many have left lately as `max_down_rate` lets.
+    MaxDownRate,
 }
 
 impl Guard {
-    pub const ALL: [Self; 1] = [Self::MinAlive];
+    pub const ALL: [Self; 2] = [Self::MinAlive, Self::MaxDownRate];
 
     /// The key that asks for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MinAlive => "min_alive",
+            Self::MaxDownRate => "max_down_rate",
         }
     }
 }
@@ -58,10 +63,17 @@ impl VirtualServer {
         self.min_alive().saturating_sub(self.well)
     }
 
+    /// How many of those that failed may leave.
+    fn surplus(&self) -> usize {
+        self.kept.len().saturating_sub(self.needed())
+    }
+
     /// Those that are kept, with the reason, in the order in which they would leave: the last of them are
     /// what is needed.
     fn reasons(&self) -> impl DoubleEndedIterator<Item = (&Kept, Guard)> {
-        self.kept.iter().map(|kept| (kept, Guard::MinAlive))
+        let surplus = self.surplus();
+        let guard = move |at| if at < surplus { Guard::MaxDownRate } else { Guard::MinAlive };
+        self.kept.iter().enumerate().map(move |(at, kept)| (kept, guard(at)))
     }
 
     /// By their places.
@@ -80,49 +92,117 @@ impl VirtualServer {
             self.kept.remove(&entry)
         };
     }
+}
 
-    /// Lets go of those that are not needed, the one that failed first before the others. Did any go?
-    fn release(&mut self) -> bool {
-        let before = self.kept.len();
-        while self.kept.len() > self.needed() {
-            let Some((_, _, index)) = self.kept.first().copied() else { break };
-            self.keep(index, false);
-            self.count(index);
+/// What `max_down_rate` must remember, for the whole daemon.
+#[derive(Debug, Default)]
+pub(super) struct DownRates {
+    pub(super) limit: Option<DownRate>,
+    /// When servers left by a verdict, the oldest first; none that is older than the limit's time.
+    pub(super) left: VecDeque<Time>,
+    /// Pools with servers that wait until they may leave.
+    waiting: BTreeSet<usize>,
+}
+
+impl DownRates {
+    /// How many may leave now. While verdicts are frozen none of those that wait.
+    fn free(&mut self, now: Time, frozen: bool) -> usize {
+        let Some(limit) = self.limit else {
+            self.left.clear();
+            return usize::MAX;
+        };
+        if frozen {
+            return 0;
         }
-        self.kept.len() < before
+        while self.left.front().is_some_and(|at| *at + limit.per <= now) {
+            self.left.pop_front();
+        }
+        limit.count().saturating_sub(self.left.len())
+    }
+
+    /// When the next one may leave, if any waits.
+    pub(super) fn next(&self) -> Option<Time> {
+        let limit = self.limit.filter(|_| !self.waiting.is_empty())?;
+        let first = self.left.len().saturating_sub(limit.count());
+        self.left.get(first).map(|at| *at + limit.per)
+    }
+
+    /// Pools have other places now.
+    pub(super) fn replaced(&mut self, limit: Option<DownRate>) {
+        self.limit = limit;
+        self.waiting.clear();
     }
 }
 
 impl Engine {
-    /// Decides which failed servers stay. Before the quorums, since those count them.
-    pub(super) fn settle_guards(&mut self, pools: &BTreeSet<usize>) {
-        for pool_at in pools {
-            let Some(pool) = self.pools.get_mut(*pool_at) else { continue };
-            if pool.release() {
-                self.dirty.insert(*pool_at);
-                self.memory_changed = true;
+    /// Decides which failed servers stay, in these pools and in those where some wait. Before the quorums,
+    /// since those count them. Returns the pools where any has left.
+    pub(super) fn settle_guards(&mut self, pools: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let frozen = self.is_frozen();
+        let free = self.rates.free(self.now, frozen);
+        let mut changed = BTreeSet::new();
+        for (pool_at, index) in self.next_to_leave(pools, free) {
+            let Some(pool) = self.pools.get_mut(pool_at) else { continue };
+            pool.keep(index, false);
+            pool.count(index);
+            if self.rates.limit.is_some() {
+                self.rates.left.push_back(self.now);
             }
-            self.tell_guards(*pool_at);
+            changed.insert(pool_at);
         }
+        self.memory_changed |= !changed.is_empty();
+        self.dirty.extend(&changed);
+        for pool_at in pools | &changed {
+            let waits = self.pools.get(pool_at).is_some_and(|pool| pool.surplus() > 0);
+            if waits {
+                self.rates.waiting.insert(pool_at)
+            } else {
+                self.rates.waiting.remove(&pool_at)
+            };
+            self.tell_guards(pool_at);
+        }
+        changed
+    }
+
+    /// The servers that are to leave now, by pool and place, in the order in which they failed. Of several at
+    /// one moment the order of the file decides nothing.
+    fn next_to_leave(&self, touched: &BTreeSet<usize>, free: usize) -> Vec<Spot> {
+        if free == 0 {
+            return Vec::new();
+        }
+        let mut leaving: Vec<(Time, Option<ServiceId>, RealServerId, Spot)> = Vec::new();
+        for pool_at in touched | &self.rates.waiting {
+            let Some(pool) = self.pools.get(pool_at) else { continue };
+            let first = pool.config.services.iter().min().copied();
+            let those = pool.kept.iter().take(pool.surplus().min(free));
+            leaving.extend(those.map(|(since, id, index)| (*since, first, *id, (pool_at, *index))));
+        }
+        leaving.sort_unstable();
+        leaving.into_iter().take(free).map(|(.., place)| place).collect()
     }
 
     /// Tells that a rule begins to keep servers, and that it keeps none any more.
     fn tell_guards(&mut self, pool_at: usize) {
         let Some(pool) = self.pools.get_mut(pool_at) else { return };
         for guard in Guard::ALL {
-            let kept: Vec<RealServerId> =
-                pool.reasons().filter(|(_, by)| *by == guard).map(|((_, id, _), _)| *id).collect();
-            let keeps = !kept.is_empty();
+            let count = match guard {
+                Guard::MinAlive => pool.kept.len() - pool.surplus(),
+                Guard::MaxDownRate => pool.surplus(),
+            };
+            let keeps = count > 0;
             if keeps == pool.keeping.contains(&guard) {
                 continue;
             }
+            let kept: Vec<RealServerId> =
+                pool.reasons().filter(|(_, by)| *by == guard).map(|((_, id, _), _)| *id).collect();
             if keeps {
                 pool.keeping.insert(guard)
             } else {
                 pool.keeping.remove(&guard)
             };
             let (virtual_server, min_alive) = (Arc::clone(&pool.config), pool.min_alive());
-            self.events.push_back(Event::Guard { virtual_server, guard, kept, min_alive });
+            let max_down_rate = self.rates.limit;
+            self.events.push_back(Event::Guard { virtual_server, guard, kept, min_alive, max_down_rate });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What survives a restart of the daemon: verdicts, quorum states and the operator's orders. The
 //! runtime keeps it in the state file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::checker::CheckerState;
 use super::identity::Identity;
@@ -20,6 +20,8 @@ pub struct Memory {
     /// then only orders count.
     pub saved_at: Option<Time>,
     pub virtual_servers: Vec<RememberedVirtualServer>,
+    /// When servers left by a verdict, as far as `max_down_rate` counts them.
+    pub left: Vec<Time>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub struct RememberedRealServer {
 }
 
 impl Memory {
-    pub(super) fn of(pools: &[VirtualServer], now: Time) -> Self {
+    pub(super) fn of(pools: &[VirtualServer], left: &VecDeque<Time>, now: Time) -> Self {
         let virtual_servers = pools.iter().map(|pool| RememberedVirtualServer {
             services: pool.config.services.clone(),
             quorum_up: pool.quorum_up,
@@ -57,7 +59,17 @@ impl Memory {
                 })
                 .collect(),
         });
-        Self { saved_at: Some(now), virtual_servers: virtual_servers.collect() }
+        Self {
+            saved_at: Some(now),
+            virtual_servers: virtual_servers.collect(),
+            left: left.iter().copied().collect(),
+        }
+    }
+
+    /// By this clock, the oldest first.
+    pub(super) fn left(&self, now: Time) -> impl Iterator<Item = Time> + '_ {
+        let is_ours = self.saved_at.is_some_and(|at| at <= now);
+        self.left.iter().copied().filter(move |at| is_ours && *at <= now)
     }
 
     pub(super) fn index(&self) -> BTreeMap<ServiceId, usize> {

@@ -69,6 +69,7 @@ pub struct Engine {
     /// The table as last handed out; `None` for services that are not active.
     table: BTreeMap<ServiceId, Option<Arc<Service>>>,
     presence: Presence,
+    rates: guard::DownRates,
     /// Of every service that is gated, as last told.
     standings: BTreeMap<ServiceId, Standing>,
     /// Pools whose part of the table may have changed since.
@@ -97,6 +98,8 @@ impl Engine {
         let mut engine = Self { now, self_test, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
         engine.pools = build_pools(config, &past, &Plan::new(&[], config, &Presence::default()), now);
+        engine.rates.left = memory.left(now).collect();
+        engine.rates.replaced(config.daemon.max_down_rate);
         engine.find_order_end();
         engine.expire_orders(now);
         engine.replace_schedule(now);
@@ -124,6 +127,7 @@ impl Engine {
         let past = Past::of_running(&self.pools);
         self.self_test.configure(&config.daemon.self_test);
         self.pools = build_pools(config, &past, &plan, now);
+        self.rates.replaced(config.daemon.max_down_rate);
         self.find_order_end();
         self.replace_schedule(now);
         for pool in 0..self.pools.len() {
@@ -165,6 +169,7 @@ impl Engine {
 
     /// Starts what is due and ends orders whose time is over. Spurious calls are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
         self.settle_self_test(now);
         self.expire_orders(now);
         self.settle_quorums();
@@ -177,7 +182,9 @@ impl Engine {
 
     /// When [`Engine::handle_timeout`] has something to do next. May change with every other call.
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.schedule.next_due(), self.order_end, self.self_test.poll_timeout()].into_iter().flatten().min()
+        let leaving = self.rates.next().filter(|_| !self.is_frozen());
+        let due = [self.schedule.next_due(), self.order_end, self.self_test.poll_timeout(), leaving];
+        due.into_iter().flatten().min()
     }
 
     pub fn next_command(&mut self) -> Option<Command> {
@@ -200,7 +207,7 @@ impl Engine {
 
     /// What a later start should know.
     pub fn memory(&self, now: Time) -> Memory {
-        Memory::of(&self.pools, now)
+        Memory::of(&self.pools, &self.rates.left, now)
     }
 
     /// Virtual servers in file order; only the one called `name` if one is named.
@@ -338,8 +345,8 @@ impl Engine {
     /// Looks at the quorums that an input touched. Once for all its servers: what several of them do
     /// to one quorum is one change, or none.
     fn settle_quorums(&mut self) {
-        let unsettled = std::mem::take(&mut self.unsettled);
-        self.settle_guards(&unsettled);
+        let mut unsettled = std::mem::take(&mut self.unsettled);
+        unsettled.extend(self.settle_guards(&unsettled));
         for pool_at in unsettled {
             self.update_quorum(pool_at);
         }

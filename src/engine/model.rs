@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::table::ServiceId;
 
 mod access;
+mod down_rate;
 mod event_kind;
 mod notify;
 mod outcome;
@@ -21,6 +22,7 @@ mod receivers;
 mod self_test;
 
 pub use access::ControlAccess;
+pub use down_rate::DownRate;
 pub use event_kind::EventKind;
 pub use notify::Notify;
 pub use outcome::{Fault, Outcome, Phase, Verdict, WeightChange};
@@ -50,6 +52,8 @@ pub struct Daemon {
     pub on_stop: OnStop,
     /// The most that a reload may take away without being forced; unset: as much as it likes.
     pub max_removed: Option<Portion>,
+    /// Of the whole daemon; unset: as fast as they fail.
+    pub max_down_rate: Option<DownRate>,
     pub drift: Drift,
     pub drift_interval: Duration,
     /// A filter in the syntax of tracing-subscriber's `EnvFilter`.

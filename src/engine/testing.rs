@@ -53,6 +53,7 @@ pub(crate) fn daemon() -> Daemon {
         control_socket: "control.sock".into(),
         control: Default::default(),
         max_removed: None,
+        max_down_rate: None,
         state_file: "state.json".into(),
         http: None,
         on_stop: OnStop::Withdraw,

@@ -100,8 +100,8 @@ impl Announcer {
             Event::Gate { virtual_server, active, services } => {
                 gate::tell(&virtual_server, active, &services)
             }
-            Event::Guard { virtual_server, guard, kept, min_alive } => {
-                self.guard(&virtual_server, guard, &kept, min_alive);
+            Event::Guard { virtual_server, guard, kept, min_alive, max_down_rate } => {
+                self.guard(&virtual_server, guard, &kept, (min_alive, max_down_rate));
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
             Event::Order { of, change, note } => {

@@ -209,8 +209,8 @@ fn told_by(event: &Event) -> Option<(Object, What, Because)> {
             let what = if *active { What::Active(text.into()) } else { What::Inactive(text.into()) };
             Some(((virtual_server.name.as_str().into(), None), what, Because::Nothing))
         }
-        Event::Guard { virtual_server, guard: rule, kept, min_alive } => {
-            let text = guard::text(virtual_server, *rule, kept, *min_alive).into();
+        Event::Guard { virtual_server, guard: rule, kept, min_alive, max_down_rate } => {
+            let text = guard::text(virtual_server, *rule, kept, (*min_alive, *max_down_rate)).into();
             let what = if kept.is_empty() { What::GuardEnded(text) } else { What::GuardBegan(text) };
             Some(((virtual_server.name.as_str().into(), None), what, Because::Nothing))
         }

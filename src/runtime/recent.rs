@@ -69,8 +69,8 @@ fn told(event: &Event) -> Option<Told<'_>> {
             let not = if *active { "" } else { "not " };
             ("gate", &virtual_server.name, None, format!("{first}{more} {not}active: {reason}"))
         }
-        Event::Guard { virtual_server, guard: rule, kept, min_alive } => {
-            let text = guard::text(virtual_server, *rule, kept, *min_alive);
+        Event::Guard { virtual_server, guard: rule, kept, min_alive, max_down_rate } => {
+            let text = guard::text(virtual_server, *rule, kept, (*min_alive, *max_down_rate));
             ("guard", &virtual_server.name, None, text)
         }
         Event::Order { of, change, note } => {

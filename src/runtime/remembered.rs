@@ -41,6 +41,9 @@ struct File {
     announced: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     original_timeouts: Option<[u32; 3]>,
+    /// When servers left by a verdict, in nanoseconds since boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left: Vec<u64>,
     virtual_servers: Vec<Pool>,
 }
 
@@ -119,6 +122,7 @@ pub(super) fn render(state: &State, boot_id: &str) -> Stored {
         owned: owned.iter().map(ToString::to_string).collect(),
         announced: announced.iter().map(ToString::to_string).collect(),
         original_timeouts: original_timeouts.map(|t| [seconds(t.tcp), seconds(t.tcp_fin), seconds(t.udp)]),
+        left: memory.left.iter().map(|at| at.as_nanos()).collect(),
         virtual_servers: memory.virtual_servers.iter().map(render_pool).collect(),
     };
     // Strings, numbers and vectors of them always serialise.
@@ -202,7 +206,11 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
     };
     let pools: Result<Vec<_>, String> = file.virtual_servers.into_iter().map(|p| pool(p, clock)).collect();
     Ok(State {
-        memory: Memory { saved_at: same_clock.then_some(Time::from_nanos(stamp)), virtual_servers: pools? },
+        memory: Memory {
+            saved_at: same_clock.then_some(Time::from_nanos(stamp)),
+            virtual_servers: pools?,
+            left: file.left.into_iter().filter(|_| same_clock).map(Time::from_nanos).collect(),
+        },
         // A reboot emptied the kernel's table and its interfaces, and put its time-outs back.
         owned: if same_boot { owned? } else { BTreeSet::new() },
         announced: if same_boot { announced? } else { BTreeSet::new() },

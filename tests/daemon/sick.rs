@@ -1,5 +1,7 @@
 //! All servers seem to fail at once: what stays in the table, because the director can be the sick one.
 
+use std::time::{Duration, Instant};
+
 use super::WEB;
 use super::process::{Director, wait_for_table};
 use crate::lab::backend::Backend;
@@ -52,5 +54,40 @@ fn min_alive_leaves_two_of_three_that_die_at_once() {
 
     let _servers = back_ends(&network);
     until("its end", || director.log().contains("web: min_alive = 2 keeps no failed server any more"));
+    wait_for_table(&network.director, &[SERVICE, &all[0], &all[1], &all[2]]);
+}
+
+#[test]
+fn by_max_down_rate_they_leave_one_by_one() {
+    let network = Network::new();
+    let servers = back_ends(&network);
+    let rate = "max_down_rate = { servers = 1, per = \"2s\" }\n";
+    let director = Director::new(&network.director, &format!("{rate}{}", three("")));
+    let _daemon = director.start();
+    let all: Vec<String> = [11, 12, 13].map(entry).into();
+    wait_for_table(&network.director, &[SERVICE, &all[0], &all[1], &all[2]]);
+
+    drop(servers);
+    // Every table that is seen on the way, with its time.
+    let mut seen: Vec<(usize, Instant)> = Vec::new();
+    until("an empty pool", || {
+        let left = network.director.table().len() - 1;
+        if seen.last().is_none_or(|(last, _)| *last != left) {
+            seen.push((left, Instant::now()));
+        }
+        left == 0
+    });
+    let counts: Vec<usize> = seen.iter().map(|(left, _)| *left).collect();
+    assert!(counts.ends_with(&[2, 1, 0]), "one by one: {counts:?}");
+    for pair in seen[seen.len() - 3..].windows(2) {
+        let apart = pair[1].1 - pair[0].1;
+        // As seen from outside, between two looks at the table.
+        assert!(apart > Duration::from_millis(1500), "{apart:?}");
+    }
+    assert!(
+        director.log().contains("web: max_down_rate = 1 per 2s keeps servers in the table that have failed")
+    );
+
+    let _servers = back_ends(&network);
     wait_for_table(&network.director, &[SERVICE, &all[0], &all[1], &all[2]]);
 }

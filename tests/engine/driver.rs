@@ -109,7 +109,7 @@ impl Pair {
         let plan = self.engine.plan_reload(&self.config, &self.presence);
         assert_eq!(plan.actions.is_empty(), unchanged_but_order(&old, &self.config), "{:?}", plan.actions);
         assert_eq!(self.engine.handle_reload(&self.config, &readings(&self.presence), self.now), plan);
-        self.model.now = self.now;
+        self.pass_time();
         let news = self.model.reload(&self.config);
         let old_wanted = wanted(&old);
         self.want_probes(&old_wanted);
@@ -143,8 +143,8 @@ impl Pair {
         self.now = self.now + Duration::from_nanos(1);
         self.engine.handle_outcome(id, outcome, self.now);
         let run = self.running.remove(&id).unwrap();
-        self.model.now = self.now;
         self.freeze.pass(self.now, self.running.keys().copied().chain([id]));
+        self.pass_time();
         let failed = !matches!(outcome.verdict, Verdict::Success { .. });
         let counts = self.freeze.counts(id, failed);
         let news =
@@ -192,7 +192,7 @@ impl Pair {
                 assert!(port.is_some() || with_address.is_empty());
             }
         }
-        self.model.now = self.now;
+        self.pass_time();
         let news = self.model.order(selects, change, until);
         self.settle(news);
     }
@@ -203,7 +203,7 @@ impl Pair {
         for _ in 0..100_000 {
             let next = self.engine.poll_timeout().filter(|at| *at <= end).unwrap_or(end);
             self.now = next.max(self.now);
-            self.model.now = self.now;
+            self.pass_time();
             let news = self.model.expire(self.now);
             self.settle(news);
             let more = self.engine.poll_timeout().is_some_and(|at| at <= end);
@@ -214,14 +214,20 @@ impl Pair {
         panic!("the engine wants to be called for ever at {:?}", self.now);
     }
 
+    /// What the rules of the model are told of time.
+    fn pass_time(&mut self) {
+        self.freeze.pass(self.now, self.running.keys().copied());
+        self.model.now = self.now;
+        self.model.frozen = self.freeze.is_frozen();
+    }
+
     // -- comparing --------------------------------------------------------------------------
 
     /// The end of the caller's loop: takes all that the engine says, and compares.
     fn settle(&mut self, mut expected: Vec<News>) {
-        self.model.now = self.now;
+        self.pass_time();
         let at_once = self.model.expire(self.now);
         expected.extend(at_once);
-        self.freeze.pass(self.now, self.running.keys().copied());
         self.engine.handle_timeout(self.now);
         assert_eq!(self.engine.is_frozen(), self.freeze.is_frozen(), "frozen at {:?}", self.now);
         while let Some(command) = self.engine.next_command() {
@@ -322,8 +328,8 @@ fn news_of(event: Event) -> Option<News> {
             let gained = quorum.kind == QuorumKind::Gained;
             Some(News::Quorum { pool: virtual_server.name.clone(), gained })
         }
-        Event::Guard { virtual_server, guard: _, kept, min_alive: _ } => {
-            Some(News::Guard { pool: virtual_server.name.clone(), keeps: !kept.is_empty() })
+        Event::Guard { virtual_server, guard, kept, .. } => {
+            Some(News::Guard { pool: virtual_server.name.clone(), guard, keeps: !kept.is_empty() })
         }
         Event::Weight { .. }
         | Event::Failure { .. }

@@ -3,15 +3,17 @@
 //! the operator's orders, and who has been told of a server. All else is computed when asked for.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    self, Check, Config, Mode, OnLocalError, Outcome, Probe, RealServerId, Timing, Verdict, WeightChange,
+    self, Check, Config, DownRate, Mode, OnLocalError, Outcome, Probe, RealServerId, Timing, Verdict,
+    WeightChange,
 };
 use lvsd::engine::snapshot::Order;
 use lvsd::engine::table::{ServiceId, Table};
-use lvsd::engine::{OrderChange, Time};
+use lvsd::engine::{Guard, OrderChange, Time};
 
 use table::destination_id;
 
@@ -23,14 +25,19 @@ pub(crate) struct Model {
     pub(crate) pools: Vec<Pool>,
     /// Of the input that is being handled.
     pub(crate) now: Time,
+    /// Nobody who waits for the rate leaves meanwhile.
+    pub(crate) frozen: bool,
+    rate: Option<DownRate>,
+    /// When servers left by a verdict.
+    left: Vec<Time>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     pub(crate) config: Arc<model::VirtualServer>,
     pub(crate) quorum_up: bool,
-    /// Some failed server is kept, and that has been told.
-    keeps: bool,
+    /// The rules that keep some failed server, as told.
+    keeping: BTreeSet<Guard>,
     pub(crate) servers: Vec<Server>,
 }
 
@@ -67,7 +74,7 @@ pub(crate) struct VerdictState {
 pub(crate) enum News {
     Server { pool: String, server: RealServerId, alive: bool, first: bool },
     Quorum { pool: String, gained: bool },
-    Guard { pool: String, keeps: bool },
+    Guard { pool: String, guard: Guard, keeps: bool },
 }
 
 /// What a start can know of an earlier run.
@@ -300,7 +307,8 @@ impl Model {
 
     pub(crate) fn reload(&mut self, config: &Config) -> Vec<News> {
         let old = std::mem::take(self);
-        self.now = old.now;
+        (self.now, self.frozen, self.left) = (old.now, old.frozen, old.left.clone());
+        self.rate = config.daemon.max_down_rate;
         let mut before = Vec::new();
         for pool in &config.virtual_servers {
             let among = old.predecessors(&pool.services);
@@ -328,8 +336,8 @@ impl Model {
                 alive.push(known.map_or(server.alive(), Server::alive));
                 servers.push(server);
             }
-            let keeps = among.first().is_some_and(|p| p.keeps);
-            let mut pool = Pool { config: Arc::clone(pool), quorum_up: false, keeps, servers };
+            let keeping = among.first().map(|p| p.keeping.clone()).unwrap_or_default();
+            let mut pool = Pool { config: Arc::clone(pool), quorum_up: false, keeping, servers };
             match among.first() {
                 Some(first) => pool.quorum_up = first.quorum_up,
                 None => pool.first_quorum(None),
@@ -376,7 +384,10 @@ impl Model {
         let age = remembered.saved_at.map(|at| now.since(at));
         let fresh =
             |check: &Check| age.is_some_and(|age| age < check.timing.delay_loop * 3 + check.timing.timeout);
-        let mut model = Self { now, ..Self::default() };
+        // Times of a clock that nobody knows say nothing.
+        let left = if age.is_some() { remembered.model.left.clone() } else { Vec::new() };
+        let mut model =
+            Self { now, frozen: false, rate: config.daemon.max_down_rate, left, pools: Vec::new() };
         let mut unknown: Vec<(usize, usize, usize)> = Vec::new();
         for (pool_at, pool) in config.virtual_servers.iter().enumerate() {
             let among = remembered.model.predecessors(&pool.services);
@@ -417,7 +428,12 @@ impl Model {
                 new.kept = fails && known.is_some_and(|s| s.kept);
                 servers.push(new);
             }
-            model.pools.push(Pool { config: Arc::clone(pool), quorum_up: false, keeps: false, servers });
+            model.pools.push(Pool {
+                config: Arc::clone(pool),
+                quorum_up: false,
+                keeping: BTreeSet::new(),
+                servers,
+            });
         }
         let taken: Vec<_> = unknown
             .iter()

@@ -72,6 +72,54 @@ fn failures_leave_min_alive_and_put_nobody_in() {
     });
 }
 
+/// When servers leave by verdicts: never more at once than the rate lets, whatever fails.
+#[test]
+fn no_more_leave_in_any_window_than_the_rate_lets() {
+    hold(PART, (any_run(), 1..4_u32, 500..5000_u64), |((mut world, steps), servers, per)| {
+        world.max_down_rate = Some((servers, per));
+        let steps: Vec<Step> =
+            steps.into_iter().filter(|s| !matches!(s, Step::World(_) | Step::Edit(_))).collect();
+        let (_, mut pair) = play_to(&world, &steps);
+        let per = Duration::from_millis(per);
+        let mut left: Vec<Time> = Vec::new();
+        for _ in 0..12 {
+            let running: Vec<ProbeId> = pair.running.keys().copied().collect();
+            let mut before = standing(&pair.engine);
+            for id in running {
+                pair.finish(id, &refused());
+                left.extend(gone(&mut before, &pair));
+            }
+            for _ in 0..20 {
+                pair.advance(Duration::from_millis(50));
+                left.extend(gone(&mut before, &pair));
+            }
+        }
+        for (at, first) in left.iter().enumerate() {
+            let beyond = left.get(at + servers as usize);
+            // Looked at every 50 ms.
+            let near = per.saturating_sub(Duration::from_millis(50));
+            prop_assert!(beyond.is_none_or(|last| last.since(*first) >= near), "{:?}", left);
+        }
+        Ok(())
+    });
+}
+
+/// Those that have left since `before`, which is brought up to date; without those that an order took out.
+fn gone(before: &mut Vec<(usize, BTreeSet<usize>)>, pair: &Pair) -> Vec<Time> {
+    let now = standing(&pair.engine);
+    let snapshot = pair.engine.snapshot(None);
+    let mut left = Vec::new();
+    for (((_, was), (_, is)), pool) in before.iter().zip(&now).zip(&snapshot.virtual_servers) {
+        let by_verdict = |at: &&usize| {
+            let server = &pool.real_servers[**at];
+            server.order.is_none() && !server.alive && server.effective_weight > 0
+        };
+        left.extend(was.difference(is).filter(by_verdict).map(|_| pair.now));
+    }
+    *before = now;
+    left
+}
+
 fn refused() -> Outcome {
     let fault = Fault { phase: Phase::Connect, reason: "refused".to_owned() };
     Outcome { verdict: Verdict::Failure(fault), latency: Duration::from_millis(1) }

@@ -1,8 +1,8 @@
 //! Runs every file of `scenarios/`: a simulated world of servers around the engine, in virtual time.
 //!
 //! A file has a `title`, a `source` (cases.md, or a section of design.md), topologies by name in the
-//! words of lvsd.toml, and steps. A step first does what its keys say at its time, `at` seconds after
-//! the first, then expects.
+//! words of lvsd.toml, `max_down_rate` by a topology's name, and steps. A step first does what its keys
+//! say at its time, `at` seconds after the first, then expects.
 //!
 //! | key of a step | |
 //! |---|---|
@@ -20,11 +20,12 @@
 //! | `plan` | of a `reload`: its actions |
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
-use lvsd::engine::model::{Config, Fault, Outcome, Phase, Probe, Target, Verdict, WeightChange};
+use lvsd::engine::model::{Config, DownRate, Fault, Outcome, Phase, Probe, Target, Verdict, WeightChange};
 use lvsd::engine::snapshot::OrderNote;
 use lvsd::engine::table::Table;
 use lvsd::engine::{Command, Engine, Identity, OrderChange, Presence, ProbeId, Readings, Selector, Time};
@@ -39,7 +40,26 @@ struct Scenario {
     title: String,
     source: Vec<String>,
     topology: BTreeMap<String, Topology>,
+    /// By the name of a topology.
+    #[serde(default)]
+    max_down_rate: BTreeMap<String, Rate>,
     step: Vec<Step>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rate {
+    servers: NonZeroU32,
+    per: Seconds,
+}
+
+impl Scenario {
+    fn config(&self, name: &str) -> Config {
+        let mut config = topology::lower(&self.topology[name]);
+        let rate = |rate: &Rate| DownRate { servers: rate.servers, per: rate.per.duration() };
+        config.daemon.max_down_rate = self.max_down_rate.get(name).map(rate);
+        config
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,7 +121,7 @@ fn run(scenario: &Scenario) -> Vec<String> {
             world.advance_to(at);
         }
         if let Some(name) = &step.start {
-            let config = topology::lower(&scenario.topology[name]);
+            let config = scenario.config(name);
             let found = step.found.as_deref().map(lines::read);
             let memory = match &world {
                 Some(world) if !step.forgets => world.engine.memory(world.now()),
@@ -118,7 +138,7 @@ fn run(scenario: &Scenario) -> Vec<String> {
         world.look_around(step);
         let mut plan = None;
         if let Some(name) = &step.reload {
-            let config = topology::lower(&scenario.topology[name]);
+            let config = scenario.config(name);
             let readings = world.readings(&config, step);
             let done = world.engine.handle_reload(&config, &readings, world.now());
             plan = Some(done.actions.iter().map(ToString::to_string).collect());

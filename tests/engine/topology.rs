@@ -202,6 +202,7 @@ pub(crate) fn config(virtual_servers: Vec<Arc<model::VirtualServer>>) -> Config 
         control_socket: PathBuf::from("control.sock"),
         control: Default::default(),
         max_removed: None,
+        max_down_rate: None,
         state_file: PathBuf::from("state.json"),
         http: None,
         on_stop: OnStop::Withdraw,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lvsd::engine::model::{
-    ActiveWhen, Check, CheckKind, Config, Family, Forwarding, Mode, OnLocalError, Persistence, Portion,
-    Probe, Protocol, RealServer, RealServerId, Scheduler, SorryServer, Target, Tcp, Timing, Tunnel,
+    ActiveWhen, Check, CheckKind, Config, DownRate, Family, Forwarding, Mode, OnLocalError, Persistence,
+    Portion, Probe, Protocol, RealServer, RealServerId, Scheduler, SorryServer, Target, Tcp, Timing, Tunnel,
     VirtualServer,
 };
 use lvsd::engine::table::ServiceId;
@@ -26,6 +26,8 @@ pub(crate) struct WorldSpec {
     pub(crate) pools: Vec<PoolSpec>,
     /// Which pool has which service; an index beyond the pools: none.
     pub(crate) owners: Vec<usize>,
+    /// Servers, and milliseconds.
+    pub(crate) max_down_rate: Option<(u32, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -125,7 +127,12 @@ impl WorldSpec {
                 (0..SERVICES).filter(|s| self.owners.get(*s) == Some(&index)).map(service).collect();
             (!services.is_empty()).then(|| Arc::new(pool.lower(index, services)))
         });
-        config(pools.collect())
+        let mut config = config(pools.collect());
+        config.daemon.max_down_rate = self.max_down_rate.map(|(servers, per)| DownRate {
+            servers: NonZeroU32::new(servers).unwrap(),
+            per: Duration::from_millis(per),
+        });
+        config
     }
 }
 
@@ -222,7 +229,11 @@ impl CheckSpec {
 pub(crate) fn any_world() -> impl Strategy<Value = WorldSpec> {
     let pools = prop::collection::vec(any_pool(), 1..4);
     let owners = prop::collection::vec(0..4_usize, SERVICES);
-    (pools, owners).prop_map(|(pools, owners)| WorldSpec { pools, owners })
+    (pools, owners, any_rate()).prop_map(|(pools, owners, max_down_rate)| WorldSpec {
+        pools,
+        owners,
+        max_down_rate,
+    })
 }
 
 pub(crate) fn any_pool() -> impl Strategy<Value = PoolSpec> {
@@ -242,6 +253,10 @@ pub(crate) fn any_pool() -> impl Strategy<Value = PoolSpec> {
             servers,
         },
     )
+}
+
+fn any_rate() -> impl Strategy<Value = Option<(u32, u64)>> {
+    prop_oneof![2 => Just(None), 3 => (1..4_u32, 500..8000_u64).prop_map(Some)]
 }
 
 fn any_portion() -> impl Strategy<Value = Portion> {
@@ -306,6 +321,7 @@ pub(crate) enum Edit {
     AddServer { pool: usize, server: ServerSpec },
     RemoveServer { pool: usize, server: usize },
     Server { pool: usize, server: usize, to: ServerSpec },
+    MaxDownRate(Option<(u32, u64)>),
     Rotate { pool: usize },
     RotatePools,
     AddCheck { pool: usize, server: usize, check: CheckSpec },
@@ -323,6 +339,7 @@ pub(crate) fn any_edit() -> impl Strategy<Value = Edit> {
         (at(), any_server()).prop_map(|(pool, server)| Edit::AddServer { pool, server }),
         (at(), at()).prop_map(|(pool, server)| Edit::RemoveServer { pool, server }),
         (at(), at(), any_server()).prop_map(|(pool, server, to)| Edit::Server { pool, server, to }),
+        any_rate().prop_map(Edit::MaxDownRate),
         at().prop_map(|pool| Edit::Rotate { pool }),
         Just(Edit::RotatePools),
         (at(), at(), any_check()).prop_map(|(pool, server, check)| Edit::AddCheck { pool, server, check }),
@@ -368,6 +385,7 @@ impl WorldSpec {
                 let checks = std::mem::take(&mut server.checks);
                 *server = ServerSpec { address, port, checks, ..to.clone() };
             }
+            Edit::MaxDownRate(rate) => self.max_down_rate = *rate,
             Edit::Rotate { pool } => {
                 let servers = &mut pick(&mut self.pools, *pool)?.servers;
                 let middle = servers.len() / 2;

@@ -16,6 +16,7 @@ pub(super) fn lower(cx: &mut Context<'_>, raw: &raw::Daemon) -> Daemon {
         control_socket: raw.control_socket.value_or(PathBuf::from(defaults::CONTROL_SOCKET)),
         control: ControlAccess { group: raw.control_group.value(), mode: lower_mode(cx, raw) },
         max_removed: raw.max_removed.value(),
+        max_down_rate: raw.max_down_rate.value(),
         state_file: raw.state_file.value_or(PathBuf::from(defaults::STATE_FILE)),
         http: raw.http.value(),
         on_stop: raw.on_stop.value_or(OnStop::Withdraw),

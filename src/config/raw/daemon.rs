@@ -15,7 +15,7 @@ use crate::config::context::Context;
 use crate::config::diagnostics::Place;
 use crate::config::text::{Wrong, closest, quote};
 use crate::config::value;
-use crate::engine::model::{Drift, OnStop, Portion, SyncRole};
+use crate::engine::model::{DownRate, Drift, OnStop, Portion, SyncRole};
 
 /// A dump of the whole table more often than this would only compete with the checks.
 const DRIFT_MINIMUM: Duration = Duration::from_millis(100);
@@ -38,6 +38,7 @@ pub(in crate::config) struct Daemon {
     pub(in crate::config) http: Field<SocketAddr>,
     pub(in crate::config) on_stop: Field<OnStop>,
     pub(in crate::config) max_removed: Field<Portion>,
+    pub(in crate::config) max_down_rate: Field<DownRate>,
     pub(in crate::config) drift: Field<Drift>,
     pub(in crate::config) drift_interval: Field<Duration>,
     pub(in crate::config) log: Field<String>,
@@ -81,6 +82,7 @@ impl Daemon {
                     daemon.control_mode = value.field(cx, |cx, v| value::parsed(cx, v, access::mode));
                 }
                 "max_removed" => daemon.max_removed = value.field(cx, value::portion),
+                "max_down_rate" => daemon.max_down_rate = value.field(cx, super::down_rate::read),
                 "state_file" => daemon.state_file = value.field(cx, path),
                 "http" => daemon.http = value.field(cx, |cx, v| value::parsed(cx, v, listen)),
                 "on_stop" => {

@@ -22,6 +22,7 @@ pub(in crate::config) enum Scope {
     RealServer,
     SorryServer,
     Announce,
+    MaxDownRate,
     Tunnel,
     ActiveWhen,
     Check,
@@ -42,7 +43,7 @@ pub(in crate::config) enum Scope {
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 32] = [
+    pub(super) const ALL: [Self; 33] = [
         Self::Root,
         Self::Daemon,
         Self::Timeouts,
@@ -58,6 +59,7 @@ impl Scope {
         Self::RealServer,
         Self::SorryServer,
         Self::Announce,
+        Self::MaxDownRate,
         Self::Tunnel,
         Self::ActiveWhen,
         Self::Check,
@@ -94,6 +96,7 @@ impl Scope {
             Self::RealServer => "[[virtual_server.real_server]]",
             Self::SorryServer => "`sorry_server`",
             Self::Announce => "`announce`",
+            Self::MaxDownRate => "`max_down_rate`",
             Self::Tunnel => "`tunnel`",
             Self::ActiveWhen => "`active_when`",
             Self::Check => "a check",
@@ -134,6 +137,7 @@ impl Scope {
             Self::RealServer => &[REAL_SERVER, COMMON],
             Self::SorryServer => &[&["address", "lb_kind", "tunnel", "inhibit"]],
             Self::Announce => &[&["interface"]],
+            Self::MaxDownRate => &[&["servers", "per"]],
             Self::ActiveWhen => &[&["address_present", "file", "interface"]],
             Self::Tunnel => &[&["type", "port", "checksum"]],
             Self::Check => {
@@ -170,6 +174,7 @@ const DAEMON: &[&str] = &[
     "http",
     "on_stop",
     "max_removed",
+    "max_down_rate",
     "drift",
     "drift_interval",
     "log",

@@ -10,6 +10,7 @@ mod check;
 mod common;
 mod daemon;
 mod dns;
+mod down_rate;
 mod file;
 mod forwarding;
 mod grpc;

@@ -23,6 +23,7 @@ fn with_key(scope: Scope, key: &str) -> String {
         Scope::RealServer => format!("[[virtual_server]]\n[[virtual_server.real_server]]\n{key} = 0\n"),
         Scope::SorryServer => format!("[[virtual_server]]\nsorry_server = {{ {key} = 0 }}\n"),
         Scope::Announce => format!("[defaults]\nannounce = {{ {key} = 0 }}\n"),
+        Scope::MaxDownRate => format!("[daemon]\nmax_down_rate = {{ {key} = 0 }}\n"),
         Scope::Tunnel => format!("[defaults]\ntunnel = {{ {key} = 0 }}\n"),
         Scope::ActiveWhen => format!("[defaults]\nactive_when = {{ {key} = 0 }}\n"),
         Scope::Check => check(&format!("{key} = 0")),

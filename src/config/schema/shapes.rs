@@ -52,6 +52,7 @@ pub(in crate::config) fn of(scope: Scope) -> Keys {
         ],
         Scope::HeaderFile => vec![("file", line()), ("prefix", string())],
         Scope::Announce => vec![("interface", interface())],
+        Scope::MaxDownRate => vec![("servers", integer(1, u32::MAX.into())), ("per", refer("duration"))],
         Scope::ActiveWhen => vec![
             ("address_present", json!({ "anyOf": [{ "const": true }, one_or_more(line())] })),
             ("file", line()),
@@ -121,6 +122,7 @@ pub(super) fn rules(scope: Scope) -> Value {
         Scope::MailTls => json!({ "required": ["mode"] }),
         Scope::HeaderFile => json!({ "required": ["file"] }),
         Scope::Sync | Scope::Announce => json!({ "required": ["interface"] }),
+        Scope::MaxDownRate => json!({ "required": ["servers", "per"] }),
         Scope::ActiveWhen => json!({ "oneOf": required(&["address_present", "file"]) }),
         Scope::RealServer | Scope::SorryServer => json!({ "required": ["address"] }),
         Scope::VirtualServer => json!({ "anyOf": required(&["address", "fwmark"]) }),
@@ -150,6 +152,7 @@ fn daemon() -> Keys {
         ("control_group", line()),
         ("control_mode", line()),
         ("max_removed", json!({ "anyOf": [count(), line()] })),
+        ("max_down_rate", refer("max_down_rate")),
         ("state_file", line()),
         ("http", line()),
         ("on_stop", words(&["withdraw", "keep"])),
@@ -296,6 +299,7 @@ fn check_kind(scope: Scope) -> Keys {
         | Scope::Webhook
         | Scope::HeaderFile
         | Scope::Announce
+        | Scope::MaxDownRate
         | Scope::ActiveWhen
         | Scope::Timeouts
         | Scope::SelfTest

@@ -5,21 +5,25 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use super::{Announcer, ToTell};
+use crate::control::duration;
 use crate::engine::Guard;
-use crate::engine::model::{self, RealServerId};
+use crate::engine::model::{self, DownRate, RealServerId};
 use crate::notify::EventKind;
 
 /// Servers named in one line: a pool can have thousands.
 const NAMED: usize = 20;
+
+/// How many are to be left, and how fast they may go.
+pub(in crate::runtime) type Numbers = (usize, Option<DownRate>);
 
 /// `min_alive = 2 keeps 198.51.100.11:80 and 198.51.100.12:80, which have failed`
 pub(in crate::runtime) fn text(
     of: &model::VirtualServer,
     guard: Guard,
     kept: &[RealServerId],
-    min_alive: usize,
+    numbers: Numbers,
 ) -> String {
-    let rule = rule(of, guard, min_alive);
+    let rule = rule(of, guard, numbers);
     if kept.is_empty() {
         return format!("{rule} keeps no failed server any more");
     }
@@ -27,12 +31,15 @@ pub(in crate::runtime) fn text(
 }
 
 /// As it is written, and what a share comes to.
-fn rule(of: &model::VirtualServer, guard: Guard, min_alive: usize) -> String {
+fn rule(of: &model::VirtualServer, guard: Guard, (min_alive, rate): Numbers) -> String {
     match (guard, of.min_alive) {
         (Guard::MinAlive, model::Portion::Count(_)) => format!("min_alive = {min_alive}"),
         (Guard::MinAlive, share @ model::Portion::Share(_)) => {
             format!("min_alive = {share}, {min_alive} of its servers,")
         }
+        (Guard::MaxDownRate, _) => rate.map_or("max_down_rate".to_owned(), |rate| {
+            format!("max_down_rate = {} per {}", rate.servers, duration::display(rate.per))
+        }),
     }
 }
 
@@ -54,9 +61,9 @@ impl Announcer {
         of: &Arc<model::VirtualServer>,
         guard: Guard,
         kept: &[RealServerId],
-        min_alive: usize,
+        numbers: Numbers,
     ) {
-        let (virtual_server, guard_name, rule) = (of.name.as_str(), guard.name(), rule(of, guard, min_alive));
+        let (virtual_server, guard_name, rule) = (of.name.as_str(), guard.name(), rule(of, guard, numbers));
         let kind = if kept.is_empty() {
             info!(
                 virtual_server,
@@ -74,7 +81,7 @@ impl Announcer {
             );
             EventKind::GuardBegan
         };
-        let text = text(of, guard, kept, min_alive);
+        let text = text(of, guard, kept, numbers);
         let virtual_server = Some(of);
         let reason = Some(text);
         self.publish(ToTell { kind, script: None, virtual_server, real_server: None, reason, quorum: None });
@@ -83,6 +90,9 @@ impl Announcer {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
     use super::*;
     use crate::engine::model::Portion;
     use crate::runtime::testing;
@@ -94,13 +104,18 @@ mod tests {
         let ids: Vec<RealServerId> =
             (0..30).map(|n| RealServerId { address: [198, 51, 100, n].into(), port: Some(80) }).collect();
         assert_eq!(
-            text(&pool, Guard::MinAlive, &ids[11..13], 2),
+            text(&pool, Guard::MinAlive, &ids[11..13], (2, None)),
             "min_alive = 2 keeps servers in the table that have failed: 198.51.100.11:80 and 198.51.100.12:80"
         );
-        assert!(text(&pool, Guard::MinAlive, &ids, 2).ends_with("198.51.100.19:80 and 10 more"));
+        assert!(text(&pool, Guard::MinAlive, &ids, (2, None)).ends_with("198.51.100.19:80 and 10 more"));
+        let rate = DownRate { servers: NonZeroU32::MIN, per: Duration::from_secs(90) };
+        assert_eq!(
+            text(&pool, Guard::MaxDownRate, &[], (2, Some(rate))),
+            "max_down_rate = 1 per 1m30s keeps no failed server any more"
+        );
         pool.min_alive = Portion::Share(50);
         assert_eq!(
-            text(&pool, Guard::MinAlive, &[], 2),
+            text(&pool, Guard::MinAlive, &[], (2, None)),
             "min_alive = 50%, 2 of its servers, keeps no failed server any more"
         );
     }

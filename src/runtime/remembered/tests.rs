@@ -75,6 +75,7 @@ fn example() -> State {
     let mark = ServiceId::Mark { family: Family::Ipv6, mark: Mark::new(5).unwrap() };
     State {
         memory: Memory {
+            left: vec![Time::from_nanos(998_000_000_000), Time::from_nanos(999_000_000_000)],
             saved_at: Some(SAVED),
             virtual_servers: vec![RememberedVirtualServer {
                 services: vec![tcp("192.0.2.10:80"), mark],
@@ -105,7 +106,7 @@ const GOLDEN: &str = concat!(
     r#"{"version":1,"boot_id":"6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab","stamp":"00000001000000000000","#,
     r#""owned":["fwmark 5 ipv6","sctp 192.0.2.10:0","tcp 192.0.2.10:80","udp [2001:db8::10]:53"],"#,
     r#""announced":["192.0.2.10 on lvs0","2001:db8::10 on lvs 0"],"#,
-    r#""original_timeouts":[900,120,300],"virtual_servers":[{"services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
+    r#""original_timeouts":[900,120,300],"left":[998000000000,999000000000],"virtual_servers":[{"services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
     r#""quorum_up":true,"real_servers":[{"address":"198.51.100.11:80","order":["drain",{"by":"alice","#,
     r#""reason":"disk \"full\"","since":900000000000,"until":1060000000000}],"#,
     r#""weight":[7,{"by":"uid 1000","reason":null,"since":900000000000,"until":null}],"kept":998000000000,"#,
@@ -339,12 +340,13 @@ prop_compose! {
     fn states()(
         saved_at in 0..=NOW.as_nanos(),
         virtual_servers in proptest::collection::vec(pools(), 0..3),
+        left in proptest::collection::vec((0..=NOW.as_nanos()).prop_map(Time::from_nanos), 0..3),
         owned in proptest::collection::btree_set(services(), 0..4),
         announced in proptest::collection::btree_set(virtual_addresses(), 0..4),
         timeouts in any::<Option<[Option<NonZeroU32>; 3]>>(),
     ) -> State {
         State {
-            memory: Memory { saved_at: Some(Time::from_nanos(saved_at)), virtual_servers },
+            memory: Memory { saved_at: Some(Time::from_nanos(saved_at)), virtual_servers, left },
             owned,
             announced,
             original_timeouts: timeouts.map(|[tcp, tcp_fin, udp]| Timeouts { tcp, tcp_fin, udp }),

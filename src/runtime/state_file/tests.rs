@@ -40,7 +40,7 @@ impl Place {
 /// A state that can be told from others by its number of owned services.
 fn state(services: u16) -> State {
     State {
-        memory: Memory { saved_at: Some(clock::now()), virtual_servers: vec![] },
+        memory: Memory { saved_at: Some(clock::now()), ..Memory::default() },
         owned: (1..=services).map(|port| tcp(&format!("192.0.2.10:{port}"))).collect(),
         announced: BTreeSet::new(),
         original_timeouts: None,
@@ -290,7 +290,7 @@ fn a_file_of_another_boot_has_no_age_and_owns_nothing() {
     state.memory.virtual_servers.push(pool.clone());
     fs::write(&place.path, remembered::render(&state, "another").text).unwrap();
     let read = place.read();
-    assert_eq!(read.memory, Memory { saved_at: None, virtual_servers: vec![pool] });
+    assert_eq!(read.memory, Memory { virtual_servers: vec![pool], ..Memory::default() });
     assert!(read.owned.is_empty());
 }
 

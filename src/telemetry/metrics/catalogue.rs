@@ -61,7 +61,7 @@ catalogue! {
     SORRY_ACTIVE = Gauge "lvsd_sorry_server_active" ["virtual_server", "sorry_server"] "Does the sorry server serve now?";
 
     SERVER_UP = Gauge "lvsd_real_server_up" ["virtual_server", "real_server"] "Is the real server alive by its checks, and not disabled?";
-    SERVER_KEPT = Gauge "lvsd_real_server_kept" ["virtual_server", "real_server"] "Has it failed, and stays in the table all the same, by min_alive?";
+    SERVER_KEPT = Gauge "lvsd_real_server_kept" ["virtual_server", "real_server"] "Has it failed, and stays in the table all the same, by min_alive or max_down_rate?";
     SERVER_WEIGHT_CONFIGURED = Gauge "lvsd_real_server_weight_configured" ["virtual_server", "real_server"] "Its weight in the configuration";
     SERVER_WEIGHT = Gauge "lvsd_real_server_weight_effective" ["virtual_server", "real_server"] "Its weight with what scripts, files and operators say, while it is alive";
     SERVER_TRANSITIONS = Counter "lvsd_real_server_transitions_total" ["virtual_server", "real_server"] "How often it died or came to life";

@@ -1,5 +1,7 @@
 //! Rules 15 and 16: verdicts that are not followed, because the balancer itself can be the sick one.
 
+use lvsd::engine::Guard;
+use lvsd::engine::model::Portion;
 use lvsd::engine::snapshot::Order;
 
 use super::{Model, News, Pool, Server};
@@ -17,25 +19,37 @@ impl Server {
 }
 
 impl Pool {
-    /// A share is one of those that play, rounded up.
-    fn min_alive(&self) -> usize {
+    /// How many of those that failed min_alive needs; a share is one of those that play, rounded up.
+    fn missing(&self) -> usize {
         let all = self.servers.iter().filter(|s| s.plays()).count();
-        match self.config.min_alive {
-            lvsd::engine::model::Portion::Count(count) => count as usize,
-            lvsd::engine::model::Portion::Share(percent) => (all * percent as usize).div_ceil(100),
-        }
+        let alive = self.servers.iter().filter(|s| s.plays() && s.alive()).count();
+        let min_alive = match self.config.min_alive {
+            Portion::Count(count) => count as usize,
+            Portion::Share(percent) => (all * percent as usize).div_ceil(100),
+        };
+        min_alive.saturating_sub(alive)
     }
 
-    /// Keeps as many of those that have just failed, or were kept before, as are missing from min_alive: the
-    /// last to fail. The others are out.
-    fn keep_the_last(&mut self) {
-        let alive = self.servers.iter().filter(|s| s.plays() && s.alive()).count();
-        let missing = self.min_alive().saturating_sub(alive);
-        let mut failed: Vec<&mut Server> = self.servers.iter_mut().filter(|s| s.kept).collect();
-        failed.sort_by_key(|s| (s.failed, s.config.id));
-        let gone = failed.len().saturating_sub(missing);
-        for server in failed.into_iter().take(gone) {
-            server.kept = false;
+    /// Places of those that are kept, in the order of their failures.
+    fn kept(&self) -> Vec<usize> {
+        let mut kept: Vec<usize> = (0..self.servers.len()).filter(|at| self.servers[*at].kept).collect();
+        kept.sort_by_key(|at| (self.servers[*at].failed, self.servers[*at].config.id));
+        kept
+    }
+
+    /// Those that no min_alive needs.
+    fn may_leave(&self) -> Vec<usize> {
+        let mut kept = self.kept();
+        kept.truncate(kept.len().saturating_sub(self.missing()));
+        kept
+    }
+
+    /// Who keeps somebody: those that may leave are kept by the rate.
+    fn keeps(&self, guard: Guard) -> bool {
+        let waiting = self.may_leave().len();
+        match guard {
+            Guard::MinAlive => self.kept().len() > waiting,
+            Guard::MaxDownRate => waiting > 0,
         }
     }
 }
@@ -53,16 +67,53 @@ impl Model {
                 }
                 server.kept = stood && fails;
             }
-            pool.keep_the_last();
         }
+        self.let_go();
         let mut news = Vec::new();
         for pool in &mut self.pools {
-            let keeps = pool.servers.iter().any(|s| s.kept);
-            if keeps != pool.keeps {
-                pool.keeps = keeps;
-                news.push(News::Guard { pool: pool.config.name.clone(), keeps });
+            for guard in [Guard::MinAlive, Guard::MaxDownRate] {
+                let keeps = pool.keeps(guard);
+                if keeps != pool.keeping.contains(&guard) {
+                    news.push(News::Guard { pool: pool.config.name.clone(), guard, keeps });
+                }
+                if keeps {
+                    pool.keeping.insert(guard)
+                } else {
+                    pool.keeping.remove(&guard)
+                };
             }
         }
         news
+    }
+
+    /// Of those that may leave, in the order of their failures, as many as the rate lets.
+    fn let_go(&mut self) {
+        let now = self.now;
+        let mut leaving = Vec::new();
+        for (pool_at, pool) in self.pools.iter().enumerate() {
+            for at in pool.may_leave() {
+                let server = &pool.servers[at];
+                let service = pool.config.services.iter().min();
+                leaving.push((server.failed, service, server.config.id, pool_at, at));
+            }
+        }
+        leaving.sort();
+        let free = match self.rate {
+            None => {
+                self.left.clear();
+                leaving.len()
+            }
+            Some(rate) => {
+                self.left.retain(|at| *at + rate.per > now);
+                if self.frozen { 0 } else { (rate.servers.get() as usize).saturating_sub(self.left.len()) }
+            }
+        };
+        let gone: Vec<(usize, usize)> = leaving.into_iter().take(free).map(|(.., p, s)| (p, s)).collect();
+        for (pool, server) in gone {
+            self.pools[pool].servers[server].kept = false;
+            if self.rate.is_some() {
+                self.left.push(now);
+            }
+        }
     }
 }
