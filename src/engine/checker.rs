@@ -3,6 +3,7 @@
 //! Knows nothing of time: when a check runs is the business of [`super::schedule`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::identity::Identity;
 use super::model::{Check, Outcome, Verdict, WeightChange};
@@ -33,8 +34,23 @@ pub struct CheckerState {
     pub weight: WeightChange,
     /// When it was heard of last; zero if never. Of identical checks the newest verdict counts.
     pub heard: Time,
-    /// For people to read.
-    pub last: Option<LastResult>,
+    /// For people to read; of the time when it was heard of last.
+    pub last: Option<Last>,
+}
+
+/// The last result. No larger than it must be: each check keeps one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Last {
+    pub ok: bool,
+    microseconds: u32,
+    pub detail: Box<str>,
+}
+
+impl Last {
+    /// To the microsecond, and 71 minutes at most.
+    pub fn latency(&self) -> Duration {
+        Duration::from_micros(self.microseconds.into())
+    }
 }
 
 impl CheckerState {
@@ -97,11 +113,12 @@ impl Checker {
     /// Keeps the outcome for people to read; decides nothing.
     pub fn remember(&mut self, outcome: &Outcome, now: Time) {
         let (ok, detail) = match &outcome.verdict {
-            Verdict::Success { detail, .. } => (true, detail.clone()),
-            Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string()),
+            Verdict::Success { detail, .. } => (true, Box::from(detail.as_str())),
+            Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string().into()),
         };
+        let microseconds = u32::try_from(outcome.latency.as_micros()).unwrap_or(u32::MAX);
         self.state.heard = now;
-        self.state.last = Some(LastResult { ok, detail, latency: outcome.latency, at: now });
+        self.state.last = Some(Last { ok, microseconds, detail });
     }
 
     /// Counts one result. The first one ever decides on its own; after that it takes
@@ -153,7 +170,12 @@ impl Checker {
             up: self.state.up,
             has_run: self.state.has_run,
             failures: self.state.failures,
-            last: self.state.last.clone(),
+            last: self.state.last.as_ref().map(|last| LastResult {
+                ok: last.ok,
+                detail: last.detail.to_string(),
+                latency: last.latency(),
+                at: self.state.heard,
+            }),
         }
     }
 }
