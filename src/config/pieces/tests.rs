@@ -1,3 +1,5 @@
+//! Files read in pieces come to what they come to as a whole, or are left to it.
+
 use std::path::Path;
 
 use proptest::prelude::*;
