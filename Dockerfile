@@ -21,5 +21,7 @@ COPY --from=build /out/ /
 # Trust roots for TLS checks without a `ca` of their own.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 RUN mkdir -p /etc/lvsd /run/lvsd /var/lib/lvsd
+# As in systemd/lvsd.service.
+ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 MALLOC_TOP_PAD_=0
 ENTRYPOINT ["/usr/bin/lvsd"]
 CMD ["run"]

@@ -38,9 +38,9 @@ pub(crate) const CASES: [Case; 13] = [
 /// A case, its reference, and how many times that it may take.
 pub(crate) const BOUNDS: [(&str, &str, f64); 2] = [
     // The parser of TOML alone, which keeps no more than text and places.
-    ("reload-same-5000x4", "parse-5000x4", 4.5),
+    ("reload-same-5000x4", "parse-5000x4", 3.0),
     // A request costs the kernel twenty times what it costs us.
-    ("encode-256x40", "copy-encoded-256x40", 35.0),
+    ("encode-256x40", "copy-encoded-256x40", 15.0),
 ];
 
 /// The everyday of the engine: a result that changes nothing, taken in, and the next run arranged.

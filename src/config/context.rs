@@ -142,6 +142,7 @@ impl<T: Clone> Field<T> {
 pub(super) struct Section<'a> {
     table: &'a DeTable<'a>,
     pub(super) place: Place,
+    base: usize,
 }
 
 /// A key of a table.
@@ -158,23 +159,27 @@ pub(super) struct Value<'a> {
     pub(super) place: Place,
     /// Of the key, for messages.
     pub(super) key: &'a str,
+    base: usize,
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(table: &'a DeTable<'a>, file: u32) -> Self {
-        Self { table, place: Place { file, start: 0, end: 0 } }
+    /// Of a text that begins at `base` in its file.
+    pub(super) fn root(table: &'a DeTable<'a>, file: u32, base: usize) -> Self {
+        Self { table, place: Place { file, start: 0, end: 0 }, base }
     }
 
-    pub(super) fn of(table: &'a DeTable<'a>, place: Place) -> Self {
-        Self { table, place }
+    /// `table` is what the value is.
+    pub(super) fn of(table: &'a DeTable<'a>, value: Value<'a>) -> Self {
+        Self { table, place: value.place, base: value.base }
     }
 
     pub(super) fn entries(self) -> impl Iterator<Item = (Key<'a>, Value<'a>)> {
-        let file = self.place.file;
+        let (file, base) = (self.place.file, self.base);
         self.table.iter().map(move |(key, value)| {
             let name: &str = key.get_ref().as_ref();
-            let key = Key { name, place: place(file, key.span()) };
-            (key, Value { node: value.get_ref(), place: place(file, value.span()), key: name })
+            let key = Key { name, place: place(file, base, key.span()) };
+            let place = place(file, base, value.span());
+            (key, Value { node: value.get_ref(), place, key: name, base })
         })
     }
 }
@@ -182,7 +187,7 @@ impl<'a> Section<'a> {
 impl<'a> Value<'a> {
     /// An element of this array.
     pub(super) fn element(self, node: &'a toml::Spanned<DeValue<'a>>) -> Self {
-        Self { node: node.get_ref(), place: place(self.place.file, node.span()), key: self.key }
+        Self { node: node.get_ref(), place: place(self.place.file, self.base, node.span()), ..self }
     }
 
     /// Reads with `reader`, which reports what is wrong and then gives nothing.
@@ -198,7 +203,7 @@ impl<'a> Value<'a> {
     }
 }
 
-fn place(file: u32, span: std::ops::Range<usize>) -> Place {
-    let bound = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+fn place(file: u32, base: usize, span: std::ops::Range<usize>) -> Place {
+    let bound = |at: usize| u32::try_from(base + at).unwrap_or(u32::MAX);
     Place { file, start: bound(span.start), end: bound(span.end) }
 }

@@ -15,6 +15,7 @@ pub mod import;
 mod lower;
 pub mod manual;
 mod pem;
+mod pieces;
 mod raw;
 pub mod schema;
 mod secret;
@@ -43,6 +44,7 @@ pub use sources::Sources;
 use crate::engine::model::Config;
 use context::{Context, Section};
 use pem::{PemReader, ReadFile};
+use pieces::Pieces;
 use raw::Root;
 
 /// A configuration without errors.
@@ -67,6 +69,45 @@ pub fn control_socket(path: &Path) -> PathBuf {
 
 /// `read_pem` and `secrets` are the only ways to the file system.
 fn load_with(
+    sources: &Sources,
+    read_pem: ReadFile<'_>,
+    secrets: secret::Judge<'_>,
+) -> Result<Loaded, Diagnostics> {
+    match load_in_pieces(sources, read_pem, secrets) {
+        Some(loaded) => Ok(loaded),
+        None => load_whole(sources, read_pem, secrets),
+    }
+}
+
+/// A configuration without mistakes, one virtual server of its text at a time: the values of all of them
+/// at once are several times as large as what is made of them. `None`: this is for [`load_whole`] to judge.
+fn load_in_pieces(sources: &Sources, read_pem: ReadFile<'_>, secrets: secret::Judge<'_>) -> Option<Loaded> {
+    if sources.problems().next().is_some() {
+        return None;
+    }
+    let files = sources.files();
+    let mut cx = Context::new(files, PemReader::new(read_pem), secrets);
+    let pieces: Vec<Pieces<'_>> = files.iter().map(|file| Pieces::cut(file.text())).collect();
+    let parsed: Vec<DeTable<'_>> = pieces.iter().map(Pieces::parse_rest).collect::<Option<_>>()?;
+    let mut root = Root::default();
+    for (table, index) in parsed.iter().zip(0..) {
+        root.read_file(&mut cx, Section::root(table, index, 0));
+    }
+    let mut all = lower::Lowering::new(&mut cx, &root);
+    for (pieces, index) in pieces.iter().zip(0..) {
+        for (base, text) in pieces.virtual_servers() {
+            let table = pieces::parse_virtual_server(text)?;
+            let mut one = Root::default();
+            one.read_file(&mut cx, Section::root(&table, index, base));
+            one.virtual_servers.iter().for_each(|vs| all.add(&mut cx, vs));
+        }
+    }
+    let config = all.finish(&mut cx);
+    (!cx.findings.has_errors()).then(|| Loaded { config, warnings: cx.findings.finish(files) })
+}
+
+/// All mistakes of all files.
+fn load_whole(
     sources: &Sources,
     read_pem: ReadFile<'_>,
     secrets: secret::Judge<'_>,
@@ -99,7 +140,7 @@ fn load_with(
         .collect();
     let mut root = Root::default();
     for ((table, rest), index) in parsed.iter().zip(&rest).zip(0..) {
-        root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index));
+        root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index, 0));
     }
     let config = if is_whole {
         Some(lower::lower(&mut cx, &root))

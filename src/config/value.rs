@@ -185,7 +185,7 @@ pub(super) fn ip(cx: &mut Context<'_>, value: Value<'_>) -> Option<IpAddr> {
 
 pub(super) fn table<'a>(cx: &mut Context<'_>, value: Value<'a>, remedy: &str) -> Option<Section<'a>> {
     match value.node {
-        DeValue::Table(table) => Some(Section::of(table, value.place)),
+        DeValue::Table(table) => Some(Section::of(table, value)),
         DeValue::String(_)
         | DeValue::Integer(_)
         | DeValue::Float(_)

@@ -234,8 +234,8 @@ fn check_text(check: &CheckInquiry, now: Time) -> String {
     let of = clean(&target(check));
     let mut text = format!("  {} {of}{mode}: {count}; {next}", check.probe.kind.name());
     if let Some(last) = &state.last {
-        let ago = duration::display(now.since(last.at));
-        let took = latency(last.latency);
+        let ago = duration::display(now.since(state.heard));
+        let took = latency(last.latency());
         let _ = write!(text, "\n      {ago} ago, {took}: {}", clean(&last.detail));
     }
     text
@@ -265,9 +265,9 @@ fn check_json(check: &CheckInquiry, now: Time) -> CheckJson {
         next_ms,
         last: state.last.as_ref().map(|last| LastJson {
             ok: last.ok,
-            detail: last.detail.clone(),
-            latency_us: micros(last.latency),
-            age_ms: millis(now.since(last.at)),
+            detail: last.detail.to_string(),
+            latency_us: micros(last.latency()),
+            age_ms: millis(now.since(state.heard)),
         }),
     }
 }

@@ -3,6 +3,7 @@
 //! Knows nothing of time: when a check runs is the business of [`super::schedule`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::identity::Identity;
 use super::model::{Check, Outcome, Verdict, WeightChange};
@@ -34,7 +35,23 @@ pub struct CheckerState {
     /// When it was heard of last; zero if never. Of identical checks the newest verdict counts.
     pub heard: Time,
     /// For people to read.
-    pub last: Option<LastResult>,
+    pub last: Option<Last>,
+}
+
+/// The last result. No larger than it must be: each check keeps one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Last {
+    pub ok: bool,
+    microseconds: u32,
+    pub detail: Box<str>,
+    pub at: Time,
+}
+
+impl Last {
+    /// To the microsecond, and 71 minutes at most.
+    pub fn latency(&self) -> Duration {
+        Duration::from_micros(self.microseconds.into())
+    }
 }
 
 impl CheckerState {
@@ -103,10 +120,11 @@ impl Checker {
     /// The same of one that says nothing of the verdict.
     pub(super) fn show(&mut self, outcome: &Outcome, now: Time) {
         let (ok, detail) = match &outcome.verdict {
-            Verdict::Success { detail, .. } => (true, detail.clone()),
-            Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string()),
+            Verdict::Success { detail, .. } => (true, Box::from(detail.as_str())),
+            Verdict::Failure(fault) | Verdict::LocalError(fault) => (false, fault.to_string().into()),
         };
-        self.state.last = Some(LastResult { ok, detail, latency: outcome.latency, at: now });
+        let microseconds = u32::try_from(outcome.latency.as_micros()).unwrap_or(u32::MAX);
+        self.state.last = Some(Last { ok, microseconds, detail, at: now });
     }
 
     /// What was counted towards the next change is void.
@@ -166,7 +184,12 @@ impl Checker {
             up: self.state.up,
             has_run: self.state.has_run,
             failures: self.state.failures,
-            last: self.state.last.clone(),
+            last: self.state.last.as_ref().map(|last| LastResult {
+                ok: last.ok,
+                detail: last.detail.to_string(),
+                latency: last.latency(),
+                at: last.at,
+            }),
         }
     }
 }

@@ -124,16 +124,12 @@ impl Engine {
     pub fn handle_reload(&mut self, config: &Config, readings: &Readings, now: Time) -> Plan {
         self.now = now;
         let plan = self.plan_reload(config, &readings.presence);
-        let past = Past::of_running(&self.pools);
         self.self_test.configure(&config.daemon.self_test);
-        self.pools = build_pools(config, &past, &plan, now);
         self.rates.replaced(config.daemon.max_down_rate);
-        self.find_order_end();
-        self.replace_schedule(now);
-        for pool in 0..self.pools.len() {
-            for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
-                self.announce_change(pool, server, &Cause::Reload);
-            }
+        if reload::is_same(&self.pools, config) {
+            self.adopt(config);
+        } else {
+            self.replace_pools(config, &plan, now);
         }
         self.take_readings(readings, now);
         self.settle_all_guards();
@@ -147,6 +143,28 @@ impl Engine {
         self.presence = readings.presence.clone();
         self.settle_standings();
         plan
+    }
+
+    /// Takes over a configuration that says what the one in force says: nothing is made anew.
+    fn adopt(&mut self, config: &Config) {
+        reload::adopt(&mut self.pools, config);
+        let pools = &self.pools;
+        self.schedule.adopt(|(pool, server, check)| {
+            let server = pools.get(pool as usize)?.real_servers.get(server as usize)?;
+            server.checkers.get(check as usize).map(|checker| &checker.config)
+        });
+    }
+
+    fn replace_pools(&mut self, config: &Config, plan: &Plan, now: Time) {
+        let past = Past::of_running(&self.pools);
+        self.pools = build_pools(config, &past, plan, now);
+        self.find_order_end();
+        self.replace_schedule(now);
+        for pool in 0..self.pools.len() {
+            for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
+                self.announce_change(pool, server, &Cause::Reload);
+            }
+        }
     }
 
     /// One run of a probe has ended. Results of probes that a reload took away are ignored.
@@ -196,7 +214,7 @@ impl Engine {
     }
 
     /// Every configured service, active or not.
-    pub fn services(&self) -> impl Iterator<Item = ServiceId> + '_ {
+    pub fn services(&self) -> impl Iterator<Item = ServiceId> + Clone + '_ {
         self.pools.iter().flat_map(|pool| pool.config.services.iter().copied())
     }
 
@@ -389,5 +407,5 @@ impl Engine {
 }
 
 fn last_detail(checker: &Checker) -> String {
-    checker.state().last.as_ref().map(|last| last.detail.clone()).unwrap_or_default()
+    checker.state().last.as_ref().map(|last| last.detail.to_string()).unwrap_or_default()
 }

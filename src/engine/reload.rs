@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use super::gate::{Presence, Standing};
 use super::model::{self, Config, RealServerId};
@@ -99,6 +100,9 @@ impl fmt::Display for Action {
 impl Plan {
     /// Compares the running pools with a new configuration. Linear but for the maps' logarithms.
     pub(super) fn new(old: &[VirtualServer], new: &Config, presence: &Presence) -> Self {
+        if is_same(old, new) {
+            return Self::of_nothing_new(old);
+        }
         let mut plan = Self::default();
         let old_pools: BTreeMap<ServiceId, usize> = (0..)
             .zip(old)
@@ -109,17 +113,43 @@ impl Plan {
         for service in old_pools.keys().filter(|s| !new_services.contains(s)) {
             plan.act(ActionKind::RemoveVirtualServer, service.to_string(), None, "not in the file any more");
         }
-        let mut continued = BTreeSet::new();
         for (index, pool) in new.virtual_servers.iter().enumerate() {
             let among = predecessors(&pool.services, |service| old_pools.get(service).copied());
             let before: Vec<&VirtualServer> = among.iter().filter_map(|i| old.get(*i)).collect();
+            if let [before] = before.as_slice()
+                && before.config == *pool
+            {
+                plan.carry(index, before);
+                continue;
+            }
             plan.compare_services(pool, &before, &old_pools, presence);
             plan.compare_pool(index, pool, &before);
-            continued.extend(among);
         }
         plan.removed = removed(old, new);
         plan.actions.sort_by_key(|action| action.kind);
         plan
+    }
+
+    /// Of a configuration that is the one in force.
+    fn of_nothing_new(pools: &[VirtualServer]) -> Self {
+        let of_servers = pools.iter().map(|pool| pool.real_servers.len()).sum();
+        let of_services = pools.iter().map(|pool| pool.config.services.len()).sum();
+        let servers = pools.iter().enumerate().flat_map(|(index, pool)| {
+            pool.real_servers.iter().map(move |server| ((index, server.id()), server.passes_checks()))
+        });
+        let quorums = pools.iter().enumerate().map(|(index, pool)| (index, pool.quorum_up));
+        Self {
+            carried: State { alive: servers.collect(), quorum_up: quorums.collect() },
+            removed: Removed { of_servers, of_services, ..Removed::default() },
+            ..Self::default()
+        }
+    }
+
+    /// A pool that is as it was.
+    fn carry(&mut self, index: usize, before: &VirtualServer) {
+        self.carried.quorum_up.insert(index, before.quorum_up);
+        let servers = before.real_servers.iter();
+        self.carried.alive.extend(servers.map(|server| ((index, server.id()), server.passes_checks())));
     }
 
     /// Does a real server begin the reload down? Only a new one whose check is alpha: a survivor
@@ -230,6 +260,25 @@ impl Plan {
     }
 }
 
+/// Is it what is in force, from the first virtual server to the last?
+pub(super) fn is_same(pools: &[VirtualServer], config: &Config) -> bool {
+    pools.len() == config.virtual_servers.len()
+        && pools.iter().zip(&config.virtual_servers).all(|(pool, new)| pool.config == *new)
+}
+
+/// Equal values change places, so that one configuration is held and not two.
+pub(super) fn adopt(pools: &mut [VirtualServer], config: &Config) {
+    for (pool, new) in pools.iter_mut().zip(&config.virtual_servers) {
+        pool.config = Arc::clone(new);
+        for (server, new) in pool.real_servers.iter_mut().zip(&new.real_servers) {
+            server.config = Arc::clone(new);
+            for (checker, new) in server.checkers.iter_mut().zip(&new.checks) {
+                checker.config = Arc::clone(new);
+            }
+        }
+    }
+}
+
 /// A real server stays if a pool that has any of its pool's services has it.
 fn removed(old: &[VirtualServer], new: &Config) -> Removed {
     let pools: BTreeMap<ServiceId, usize> = (0..)
@@ -281,9 +330,11 @@ fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Ve
     reasons.named("scheduler flags", old.scheduler_flags == *scheduler_flags);
     reasons.shown("one_packet", &old.one_packet, one_packet);
     reasons.named("persistence", old.persistence == *persistence);
-    let shown =
-        |gate: &Option<model::ActiveWhen>| gate.as_ref().map_or("always".to_owned(), ToString::to_string);
-    reasons.shown("active_when", &shown(&old.active_when), &shown(active_when));
+    if old.active_when != *active_when {
+        let shown =
+            |gate: &Option<model::ActiveWhen>| gate.as_ref().map_or("always".to_owned(), ToString::to_string);
+        reasons.shown("active_when", &shown(&old.active_when), &shown(active_when));
+    }
     reasons.shown("quorum", &old.quorum, quorum);
     reasons.shown("hysteresis", &old.hysteresis, hysteresis);
     reasons.shown("min_alive", &old.min_alive, min_alive);

@@ -5,7 +5,7 @@
 //! however late it was, so that checks that were spread once stay spread. A failed try that is to be
 //! repeated starts `delay_before_retry` after its end, outside the phase.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,22 +21,13 @@ pub struct ProbeId(u64);
 /// Where a checker is: virtual server, real server, checker.
 pub(super) type Place = (u32, u32, u32);
 
-/// What may share one run: the same question, asked equally often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    identity: Identity,
-    delay_loop: Duration,
-    timeout: Duration,
-    retry: u32,
-    delay_before_retry: Duration,
-    rise: u32,
-}
-
-impl Key {
-    fn new(identity: Identity, timing: &Timing) -> Self {
+/// By what may share one run: the same question, asked equally often.
+fn by_question(one: (Identity, &Timing), other: (Identity, &Timing)) -> Ordering {
+    let pace = |timing: &Timing| {
         let Timing { delay_loop, timeout, retry, delay_before_retry, rise, warmup: _ } = *timing;
-        Self { identity, delay_loop, timeout, retry, delay_before_retry, rise }
-    }
+        (delay_loop, timeout, retry, delay_before_retry, rise)
+    };
+    one.0.cmp(&other.0).then_with(|| pace(one.1).cmp(&pace(other.1)))
 }
 
 #[derive(Clone, Debug)]
@@ -100,8 +91,8 @@ impl Entry {
         self.identity
     }
 
-    fn key(&self) -> Key {
-        Key::new(self.identity, &self.check.timing)
+    fn question(&self) -> (Identity, &Timing) {
+        (self.identity, self.check.timing.as_ref())
     }
 
     pub(super) const fn id(&self) -> ProbeId {
@@ -267,12 +258,12 @@ impl Schedule {
         now: Time,
     ) -> Vec<ProbeId> {
         let old = std::mem::take(&mut self.entries);
-        let mut old_keys: BTreeMap<Key, usize> =
-            old.iter().enumerate().map(|(at, entry)| (entry.key(), at)).collect();
+        let new = gather(checks, now);
+        let kept = same_questions(&old, &new);
         let mut old: Vec<Option<Entry>> = old.into_iter().map(Some).collect();
         let mut changed = Vec::new();
-        for new in gather(checks, now) {
-            match old_keys.remove(&new.key()).and_then(|at| old.get_mut(at)?.take()) {
+        for (new, kept) in new.into_iter().zip(kept) {
+            match kept.and_then(|at| old.get_mut(at)?.take()) {
                 Some(kept) => self.entries.push(kept.with_checks_of(new)),
                 None => changed.push(new),
             }
@@ -285,7 +276,16 @@ impl Schedule {
         old.into_iter().flatten().filter(Entry::is_running).map(|entry| entry.id).collect()
     }
 
-    /// Entries whose key is new: the same question with other timing, or a new question. Takes the former
+    /// Takes other values of the same checks, by the place of a checker that has them.
+    pub(super) fn adopt<'c>(&mut self, check_at: impl Fn(Place) -> Option<&'c Arc<Check>>) {
+        for entry in &mut self.entries {
+            if let Some(check) = entry.places.iter().next().and_then(&check_at) {
+                entry.check = Arc::clone(check);
+            }
+        }
+    }
+
+    /// Entries that are asked anew: the same question with other timing, or a new question. Takes the former
     /// out of `old`.
     fn add_changed(&mut self, changed: Vec<Entry>, old: &mut [Option<Entry>], now: Time) {
         let mut leftover: BTreeMap<Identity, &mut Option<Entry>> =
@@ -310,28 +310,50 @@ impl Schedule {
 /// One entry for all that may share a run, in the order of the first of them. Their ids and times are
 /// still to be given.
 fn gather(checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>, now: Time) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut index: BTreeMap<Key, usize> = BTreeMap::new();
-    for (place, identity, check) in checks {
-        let at = *index.entry(Key::new(identity, &check.timing)).or_insert(entries.len());
-        match entries.get_mut(at) {
-            Some(entry) => entry.places.push(place),
-            None => {
-                let (id, places) = (ProbeId(0), Places::One(place));
-                entries.push(Entry {
-                    id,
-                    identity,
-                    check,
-                    places,
-                    phase: now,
-                    next_run: now,
-                    run: Run::None,
-                    ran: false,
-                });
-            }
+    let checks: Vec<_> = checks.collect();
+    let mut order: Vec<(usize, Place, (Identity, &Timing))> = (0..)
+        .zip(&checks)
+        .map(|(at, (place, identity, check))| (at, *place, (*identity, check.timing.as_ref())))
+        .collect();
+    order.sort_unstable_by(|one, other| by_question(one.2, other.2).then_with(|| one.0.cmp(&other.0)));
+    let mut places: Vec<Option<Places>> = vec![None; checks.len()];
+    for shared in order.chunk_by(|one, other| by_question(one.2, other.2).is_eq()) {
+        let Some(((first, place, _), others)) = shared.split_first() else { continue };
+        let mut all = Places::One(*place);
+        others.iter().for_each(|(_, place, _)| all.push(*place));
+        if let Some(slot) = places.get_mut(*first) {
+            *slot = Some(all);
         }
     }
-    entries
+    let (id, run) = (ProbeId(0), Run::None);
+    let entry = |((_, identity, check), places): (_, Option<Places>)| {
+        Some(Entry { id, identity, check, places: places?, phase: now, next_run: now, run, ran: false })
+    };
+    checks.into_iter().zip(places).filter_map(entry).collect()
+}
+
+/// For each of `new` the place of the one in `old` that asks the same, equally often. No two of either do.
+fn same_questions(old: &[Entry], new: &[Entry]) -> Vec<Option<usize>> {
+    let sorted = |entries: &[Entry]| {
+        let mut places: Vec<usize> = (0..entries.len()).collect();
+        let question = |at: &usize| entries.get(*at).map(Entry::question);
+        places.sort_unstable_by(|one, other| match (question(one), question(other)) {
+            (Some(one), Some(other)) => by_question(one, other),
+            (None, _) | (_, None) => Ordering::Equal,
+        });
+        places
+    };
+    let mut found = vec![None; new.len()];
+    let mut before = sorted(old).into_iter().peekable();
+    for at in sorted(new) {
+        let Some(wanted) = new.get(at).map(Entry::question) else { continue };
+        let to_wanted = |at: &usize| old.get(*at).map(|entry| by_question(entry.question(), wanted));
+        while before.next_if(|at| to_wanted(at) == Some(Ordering::Less)).is_some() {}
+        if let Some(slot) = found.get_mut(at) {
+            *slot = before.next_if(|at| to_wanted(at) == Some(Ordering::Equal));
+        }
+    }
+    found
 }
 
 /// Shares of a period that stay evenly spread however many are taken: multiples of the golden

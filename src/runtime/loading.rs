@@ -58,9 +58,11 @@ impl Refusal {
 pub(super) fn load(path: &Path, scripts: &Scripts) -> Result<Ready, Refusal> {
     let sources = Sources::read(path).map_err(Refusal::Mistakes)?;
     let loaded = config::load(&sources).map_err(Refusal::Mistakes)?;
+    let digest = sources.digest();
+    drop(sources);
     let kinds = PreparedKinds::new(&loaded.config, scripts).map_err(Refusal::Unprepared)?;
     let (config, warnings) = (Arc::new(loaded.config), loaded.warnings);
-    Ok(Ready { config, warnings, kinds, digest: sources.digest(), readings: Readings::new() })
+    Ok(Ready { config, warnings, kinds, digest, readings: Readings::new() })
 }
 
 /// [`load`], and then a first look at what its checks and gates ask of this host.

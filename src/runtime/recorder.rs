@@ -33,6 +33,8 @@ pub(super) struct Recorder {
     /// Virtual addresses that are on record as ours, and those that the configuration announces.
     addresses: BTreeSet<VirtualAddress>,
     announced: BTreeSet<VirtualAddress>,
+    /// One of the latter is not among the former: asked at each turn, and there may be thousands.
+    lacks_address: bool,
     /// The kernel's time-outs before ours.
     original_timeouts: Timeouts,
     /// We have changed them, or are about to.
@@ -86,6 +88,7 @@ impl Recorder {
             recorded: left_behind.owned.clone(),
             addresses: left_behind.announced.clone(),
             announced: BTreeSet::new(),
+            lacks_address: false,
             original_timeouts: left_behind.original_timeouts.unwrap_or(timeouts),
             touched_timeouts: left_behind.original_timeouts.is_some(),
             held: Held::default(),
@@ -138,16 +141,17 @@ impl Recorder {
 
     /// Does anything wait, be it an address that is to come?
     fn is_urgent(&self) -> bool {
-        self.is_holding() || !self.announced.is_subset(&self.addresses)
+        self.is_holding() || self.lacks_address
     }
 
     pub(super) fn note_change(&mut self) {
         self.changed = true;
     }
 
-    /// All that was removed is gone: only these services are ours now.
-    pub(super) fn forget_others(&mut self, services: &BTreeSet<ServiceId>) {
-        if self.recorded.len() > services.len() {
+    /// All that was removed is gone: only these services, each there once, are ours now.
+    pub(super) fn forget_others(&mut self, services: impl Iterator<Item = ServiceId> + Clone) {
+        if self.recorded.len() > services.clone().count() {
+            let services: BTreeSet<ServiceId> = services.collect();
             self.recorded.retain(|id| services.contains(id));
             self.changed = true;
         }
@@ -156,6 +160,11 @@ impl Recorder {
     /// The addresses that the configuration announces: recorded before the first of them is put anywhere.
     pub(super) fn note_addresses(&mut self, announced: BTreeSet<VirtualAddress>) {
         self.announced = announced;
+        self.note_lack();
+    }
+
+    fn note_lack(&mut self) {
+        self.lacks_address = !self.announced.is_subset(&self.addresses);
     }
 
     /// Those on record as ours.
@@ -167,6 +176,7 @@ impl Recorder {
     pub(super) fn forget_addresses(&mut self) {
         let before = self.addresses.len();
         self.addresses.retain(|at| self.announced.contains(at));
+        self.note_lack();
         self.changed |= self.addresses.len() < before;
     }
 
@@ -269,6 +279,7 @@ impl Recorder {
     fn release(&mut self, saved: &Saving) -> Held {
         self.recorded.extend(&saved.services);
         self.addresses.extend(saved.addresses.iter().cloned());
+        self.note_lack();
         let (free, held) = std::mem::take(&mut self.held.changes)
             .into_iter()
             .partition(|(id, _)| self.recorded.contains(id));
@@ -282,6 +293,7 @@ impl Recorder {
     fn release_all(&mut self) -> Held {
         self.recorded.extend(self.held.changes.iter().map(|(id, _)| *id));
         self.addresses.extend(self.announced.iter().cloned());
+        self.note_lack();
         self.held_since = None;
         std::mem::take(&mut self.held)
     }

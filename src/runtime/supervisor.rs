@@ -2,7 +2,6 @@
 //! out what the engine says. Everything that may wait, for a disk, a netlink answer, a back end or a
 //! client, waits elsewhere and comes back as an input.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +37,6 @@ use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop};
 use crate::engine::self_test::{self, Canary};
 use crate::engine::snapshot::KernelCounters;
-use crate::engine::table::ServiceId;
 use crate::engine::{Command, Engine, Time};
 use crate::health::{Aggregator, Heartbeat};
 use crate::telemetry::log::Log;
@@ -352,8 +350,7 @@ impl Supervisor {
                 }
                 let all = ticket >= self.progress.asked && !self.recorder.is_holding();
                 if all && settled {
-                    let services: BTreeSet<ServiceId> = self.engine.services().collect();
-                    self.recorder.forget_others(&services);
+                    self.recorder.forget_others(self.engine.services());
                 }
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());

@@ -19,32 +19,22 @@ use std::sync::Arc;
 
 use super::context::{At, Context, Field};
 use super::diagnostics::{Finding, Place};
-use super::raw::{Check, CheckRef, Defaults, Root};
+use super::raw::{Check, CheckRef, Defaults, Root, VirtualServer};
 use super::text::{closest, quote};
-use crate::engine::model::{CheckKind, Config, Timing};
+use crate::engine::model::{CheckKind, Config, Daemon, Timing};
 use crate::engine::table::ServiceId;
 
 /// The configuration that the files mean. If anything was reported as an error, it must not be used.
 pub(super) fn lower(cx: &mut Context<'_>, root: &Root<'_>) -> Config {
-    let mut all = Lowering::new(root);
-    let daemon = daemon::lower(cx, &root.daemon);
-    // Named there is used, even if every virtual server says something else.
-    all.resolve(cx, &root.defaults.pool.check);
-    let mut pools: Vec<pool::Pool> =
-        root.virtual_servers.iter().map(|vs| pool::lower(cx, &mut all, vs)).collect();
-    if pools.is_empty() && !cx.findings.has_errors() {
-        let whole = Place { file: 0, start: 0, end: 0 };
-        let finding = Finding::warning(whole, "there is no virtual server: nothing will be served");
-        cx.push_missing(finding.remedy("write a [[virtual_server]], or include files that have them"));
-    }
-    name_pools(cx, &mut pools);
-    all.warn_unused_checks(cx);
-    let virtual_servers = pools.into_iter().map(|pool| Arc::new(pool.server)).collect();
-    Config { daemon, virtual_servers }
+    let mut all = Lowering::new(cx, root);
+    root.virtual_servers.iter().for_each(|vs| all.add(cx, vs));
+    all.finish(cx)
 }
 
 /// What all virtual servers have in common.
-struct Lowering<'r> {
+pub(super) struct Lowering<'r> {
+    daemon: Daemon,
+    pools: Vec<pool::Pool>,
     defaults: &'r Defaults,
     checks: &'r BTreeMap<&'r str, At<Check>>,
     used_checks: HashSet<&'r str>,
@@ -64,8 +54,11 @@ struct Lowering<'r> {
 }
 
 impl<'r> Lowering<'r> {
-    fn new(root: &'r Root<'_>) -> Self {
-        Self {
+    /// All but the virtual servers.
+    pub(super) fn new(cx: &mut Context<'_>, root: &'r Root<'_>) -> Self {
+        let mut all = Self {
+            daemon: daemon::lower(cx, &root.daemon),
+            pools: Vec::new(),
             defaults: &root.defaults,
             checks: &root.checks,
             used_checks: HashSet::new(),
@@ -76,7 +69,29 @@ impl<'r> Lowering<'r> {
             sync: root.daemon.sync.get().map(|sync| sync.value.place),
             with_host: HashMap::new(),
             announced: announce::Announced::default(),
+        };
+        // Named there is used, even if every virtual server says something else.
+        all.resolve(cx, &root.defaults.pool.check);
+        all
+    }
+
+    pub(super) fn add(&mut self, cx: &mut Context<'_>, raw: &VirtualServer<'_>) {
+        let pool = pool::lower(cx, self, raw);
+        self.pools.push(pool);
+    }
+
+    pub(super) fn finish(mut self, cx: &mut Context<'_>) -> Config {
+        if self.pools.is_empty() && !cx.findings.has_errors() {
+            let whole = Place { file: 0, start: 0, end: 0 };
+            let finding = Finding::warning(whole, "there is no virtual server: nothing will be served");
+            cx.push_missing(finding.remedy("write a [[virtual_server]], or include files that have them"));
         }
+        name_pools(cx, &mut self.pools);
+        self.warn_unused_checks(cx);
+        // Not collected in place, which would keep the room of what was lowered.
+        let mut virtual_servers = Vec::with_capacity(self.pools.len());
+        virtual_servers.extend(self.pools.into_iter().map(|pool| Arc::new(pool.server)));
+        Config { daemon: self.daemon, virtual_servers }
     }
 
     /// The checks that a `check` key means.

@@ -73,9 +73,7 @@ impl Check {
 pub(super) fn check_list(cx: &mut Context<'_>, value: Value<'_>) -> Option<Vec<At<CheckRef>>> {
     value::one_or_more(cx, value, |cx, v| match v.node {
         DeValue::String(name) => Some(CheckRef::Named(name.to_string())),
-        DeValue::Table(table) => {
-            Some(CheckRef::Inline(Arc::new(Check::read(cx, Section::of(table, v.place)))))
-        }
+        DeValue::Table(table) => Some(CheckRef::Inline(Arc::new(Check::read(cx, Section::of(table, v))))),
         DeValue::Integer(_)
         | DeValue::Float(_)
         | DeValue::Boolean(_)

@@ -155,3 +155,9 @@ fn remembering_decides_nothing() {
     assert_eq!((last.ok, last.at), (false, Time::from_nanos(7)));
     assert_eq!(last.detail, "socket: no such device (ENODEV)");
 }
+
+/// There are as many as there are checks.
+#[test]
+fn a_checker_is_small() {
+    assert!(size_of::<Checker>() <= 96, "{} bytes", size_of::<Checker>());
+}

@@ -65,20 +65,28 @@ impl Writer<'_> {
     }
 
     pub(super) fn u8(&mut self, kind: impl Into<u16>, value: u8) {
-        self.bytes(kind, &[value]);
+        self.word(kind.into(), 1, [value, 0, 0, 0]);
     }
 
     pub(super) fn u16(&mut self, kind: impl Into<u16>, value: u16) {
-        self.bytes(kind, &value.to_ne_bytes());
+        let [a, b] = value.to_ne_bytes();
+        self.word(kind.into(), 2, [a, b, 0, 0]);
     }
 
     /// In network order.
     pub(super) fn be16(&mut self, kind: impl Into<u16>, value: u16) {
-        self.bytes(kind, &value.to_be_bytes());
+        let [a, b] = value.to_be_bytes();
+        self.word(kind.into(), 2, [a, b, 0, 0]);
     }
 
     pub(super) fn u32(&mut self, kind: impl Into<u16>, value: u32) {
-        self.bytes(kind, &value.to_ne_bytes());
+        self.word(kind.into(), 4, value.to_ne_bytes());
+    }
+
+    /// Most attributes: so many bytes and what fills them up, in one piece whose size the compiler knows.
+    fn word(&mut self, kind: u16, length: u16, [e, f, g, h]: [u8; 4]) {
+        let [[a, b], [c, d]] = [(length + 4).to_ne_bytes(), kind.to_ne_bytes()];
+        self.buffer.extend_from_slice(&[a, b, c, d, e, f, g, h]);
     }
 
     /// An attribute that holds what `body` appends.
@@ -100,7 +108,9 @@ impl Writer<'_> {
 
 fn pad(buffer: &mut Vec<u8>) {
     let missing = buffer.len().next_multiple_of(4) - buffer.len();
-    buffer.extend_from_slice([0; 3].get(..missing).unwrap_or_default());
+    if missing > 0 {
+        buffer.extend_from_slice([0; 3].get(..missing).unwrap_or_default());
+    }
 }
 
 fn patch(buffer: &mut [u8], at: usize, bytes: &[u8]) {

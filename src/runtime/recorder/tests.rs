@@ -258,12 +258,12 @@ fn what_changes_during_a_write_is_written_after_it() {
 fn what_is_gone_from_the_kernel_is_forgotten() {
     let mut rig = Rig::with(&[WEB], &left_behind(&[WEB, OTHER]));
     assert_eq!(rig.recorder.state(&rig.engine, rig.now).owned, BTreeSet::from([tcp(WEB), tcp(OTHER)]));
-    rig.recorder.forget_others(&BTreeSet::from([tcp(WEB)]));
+    rig.recorder.forget_others(std::iter::once(tcp(WEB)));
     rig.quiet_turn();
     rig.answer();
     assert!(rig.is_on_record(WEB) && !rig.is_on_record(OTHER));
     rig.pass(PAUSE);
-    rig.recorder.forget_others(&BTreeSet::from([tcp(WEB)]));
+    rig.recorder.forget_others(std::iter::once(tcp(WEB)));
     rig.quiet_turn();
     assert!(!rig.is_saving(), "nothing new to forget");
     assert_eq!(rig.admit(&[(OTHER, 1)]), [], "what comes back is new again");
