@@ -28,6 +28,8 @@ mod receivers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod stop;
 #[cfg(test)]
 mod support;
