@@ -105,19 +105,15 @@ fn no_wrong_value_and_no_neighbour_shows_a_secret() {
             MARKER.to_owned(),
             format!("https://{MARKER}:x@host/{MARKER}"),
             format!("\" {MARKER}\\u0000 \""),
-            format!("\"\\u005aq7Xw9Kp2Vr5Tm8\\u0001\""),
+            "\"\\u005aq7Xw9Kp2Vr5Tm8\\u0001\"".to_owned(),
             format!("{{ hex = \"{MARKER}\" }}"),
             format!("{{ regex = \"{MARKER}\" }}"),
             format!("{{ fil = \"{MARKER}\" }}"),
             format!("[\"{MARKER}\", [1]]"),
-            format!("{{ \"{MARKER} \" = \"{MARKER}\" }}"),
             format!("\n\"{MARKER}\""),
             format!("\"x\n{MARKER}\""),
         ];
-        for value in &values[..8] {
-            assert_hidden(&quoted.replace_all(&line, regex::NoExpand(value)));
-        }
-        for value in &values[9..] {
+        for value in &values {
             assert_hidden(&quoted.replace_all(&line, regex::NoExpand(value)));
         }
         for wrong in

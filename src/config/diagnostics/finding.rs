@@ -201,7 +201,7 @@ fn cover(
     let (mut start, mut end) = (None, None);
     let mut at = range.start;
     let inside = secrets.iter().map(|s| s.start.max(range.start)..s.end.min(range.end));
-    for secret in inside.filter(|s| s.start < s.end).chain([range.end..range.end]) {
+    for secret in inside.filter(|s| s.start < s.end).chain(std::iter::once(range.end..range.end)) {
         let plain = at..secret.start;
         if start.is_none() && place.start < plain.end {
             start = Some(shown.len() + place.start.saturating_sub(plain.start));
