@@ -56,6 +56,7 @@ const LONGER: [(&str, usize, &str); 2] = [
 ];
 /// The only places where `unsafe` may stand, and why.
 const UNSAFE: [(&str, &str); 0] = [];
+const UNSAFE_CODE: &str = r"\bunsafe\s*(\{|fn|impl|trait|extern)";
 
 #[test]
 fn the_tree_keeps_the_rules() {
@@ -87,6 +88,17 @@ fn the_tree_keeps_the_rules() {
         wrong.extend(names_no_place_of_a_developer(page, &read(page)));
     }
     assert!(wrong.is_empty(), "{} mistakes:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn unsafe_stands_nowhere() {
+    let found: Vec<String> = files(&["src"], &["rs"])
+        .iter()
+        .filter(|(path, text)| !find(path, text, UNSAFE_CODE, "").is_empty())
+        .map(|(path, _)| path.clone())
+        .collect();
+    assert_eq!(found, UNSAFE.map(|(file, _)| file.to_owned()));
+    assert!(read("Cargo.toml").contains("unsafe_code = \"deny\""), "the compiler is told to deny it");
 }
 
 // -- rules ----------------------------------------------------------------------------------
@@ -156,7 +168,7 @@ fn is_safe(path: &str, text: &str) -> Vec<String> {
     if UNSAFE.iter().any(|(file, _)| *file == path) {
         return Vec::new();
     }
-    find(path, text, r"\bunsafe\s*(\{|fn|impl|trait|extern)", "no unsafe here")
+    find(path, text, UNSAFE_CODE, "no unsafe here")
 }
 
 /// An `allow` stays when its cause has gone; an `expect` then complains.

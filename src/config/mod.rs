@@ -6,6 +6,7 @@
 //! steps are `syntax` → `raw` (the mirror of the files) → `lower` (what it means).
 
 mod address;
+mod conceal;
 mod context;
 pub mod defaults;
 mod diagnostics;

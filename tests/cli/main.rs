@@ -30,6 +30,8 @@ mod receivers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod stop;
 #[cfg(test)]
 mod support;

@@ -1,19 +1,18 @@
-//! The engine against the reference model, at random. `LVSD_ENGINE_CASES` says how many runs.
+//! The engine against the reference model, at random.
 
 use std::time::Duration;
 
 use lvsd::engine::model::{Fault, Outcome, Phase, RealServerId, Verdict, WeightChange};
 use lvsd::engine::{OrderChange, Presence, Time};
 use proptest::prelude::*;
-use proptest::test_runner::{Config as Runs, TestCaseError, TestRunner};
 
+use crate::cases::{self, Counts};
 use crate::driver::{Pair, Whom};
 use crate::gate::any_presence;
 use crate::universe::{Edit, SERVERS, WorldSpec, any_edit, any_weight, any_world, server_address};
 
 /// Runs of up to this many steps each.
 const STEPS: usize = 60;
-const DEFAULT_CASES: u32 = 300;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -45,7 +44,24 @@ pub(crate) enum Step {
     },
 }
 
-fn any_verdict() -> impl Strategy<Value = Verdict> {
+impl Step {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Finish { .. } => "result",
+            Self::FinishAll { .. } => "all-results",
+            Self::Advance(_) => "time",
+            Self::Edit(_) => "reload-edited",
+            Self::World(_) => "reload-other",
+            Self::ReloadUnchanged => "reload-same",
+            Self::LookAround(_) => "presence",
+            Self::AskCanaries(_) => "canaries",
+            Self::Order { .. } => "order",
+            Self::Restart { .. } => "restart",
+        }
+    }
+}
+
+pub(crate) fn any_verdict() -> impl Strategy<Value = Verdict> {
     let fault = || Fault { phase: Phase::Connect, reason: "refused".to_owned() };
     let weight = prop_oneof![
         6 => Just(WeightChange::None),
@@ -106,8 +122,9 @@ pub(crate) fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(world: &WorldSpec, steps: &[Step]) -> Vec<String> {
-    play_to(world, steps).1.log
+fn play(world: &WorldSpec, steps: &[Step]) -> (Vec<String>, Counts) {
+    let pair = play_to(world, steps).1;
+    (pair.log, pair.counts)
 }
 
 /// The world and the engine after these steps.
@@ -115,20 +132,14 @@ pub(crate) fn play_to(world: &WorldSpec, steps: &[Step]) -> (WorldSpec, Pair) {
     let mut world = world.clone();
     let mut pair = Pair::start(world.config(), Time::from_nanos(1_000_000_000));
     for step in steps {
+        pair.counts.step(step.kind());
         match step {
-            Step::Finish { which, verdict } => {
-                let ids: Vec<_> = pair.running.keys().copied().collect();
-                if let Some(id) = ids.get(which % ids.len().max(1)) {
-                    pair.finish(*id, &outcome(verdict));
-                }
-            }
-            Step::FinishAll { verdict } => {
-                let ids: Vec<_> = pair.running.keys().copied().collect();
-                for id in ids {
-                    pair.finish(id, &outcome(verdict));
-                }
-            }
-            Step::Advance(by) => pair.advance(*by),
+            Step::Finish { .. }
+            | Step::FinishAll { .. }
+            | Step::Advance(_)
+            | Step::LookAround(_)
+            | Step::AskCanaries(_)
+            | Step::Order { .. } => go_on(&mut pair, step),
             Step::Edit(edits) => {
                 for edit in edits {
                     let _ = world.edit(edit);
@@ -140,23 +151,43 @@ pub(crate) fn play_to(world: &WorldSpec, steps: &[Step]) -> (WorldSpec, Pair) {
                 pair.reload(world.config());
             }
             Step::ReloadUnchanged => reload_unchanged(&mut pair),
-            Step::LookAround(presence) => pair.look_around(presence),
-            Step::AskCanaries(answers) => pair.ask_canaries(*answers),
-            Step::Order { whom, change, lasts } => {
-                let until = lasts.map(|lasts| pair.now + lasts);
-                pair.order(whom, *change, until);
-            }
             Step::Restart { remembers, kernel_survives, gap } => {
-                let log = std::mem::take(&mut pair.log);
+                let (log, counts) = (std::mem::take(&mut pair.log), std::mem::take(&mut pair.counts));
                 pair = pair.restart(world.config(), *remembers, *kernel_survives, *gap);
                 pair.log.splice(0..0, log);
+                pair.counts.add(&counts);
             }
         }
     }
     (world, pair)
 }
 
-fn outcome(verdict: &Verdict) -> Outcome {
+/// A step that needs no other configuration; others are none.
+pub(crate) fn go_on(pair: &mut Pair, step: &Step) {
+    match step {
+        Step::Finish { which, verdict } => {
+            let ids = pair.in_flight();
+            if let Some(id) = ids.get(which % ids.len().max(1)) {
+                pair.finish(*id, &outcome(verdict));
+            }
+        }
+        Step::FinishAll { verdict } => {
+            for id in pair.in_flight() {
+                pair.finish(id, &outcome(verdict));
+            }
+        }
+        Step::Advance(by) => pair.advance(*by),
+        Step::LookAround(presence) => pair.look_around(presence),
+        Step::AskCanaries(answers) => pair.ask_canaries(*answers),
+        Step::Order { whom, change, lasts } => {
+            let until = lasts.map(|lasts| pair.now + lasts);
+            pair.order(whom, *change, until);
+        }
+        Step::Edit(_) | Step::World(_) | Step::ReloadUnchanged | Step::Restart { .. } => {}
+    }
+}
+
+pub(crate) fn outcome(verdict: &Verdict) -> Outcome {
     Outcome { verdict: verdict.clone(), latency: Duration::from_millis(1) }
 }
 
@@ -174,24 +205,10 @@ fn reload_unchanged(pair: &mut Pair) {
 #[test]
 fn the_engine_agrees_with_the_reference_model() {
     let runs = (any_world(), prop::collection::vec(any_step(), 1..STEPS));
-    hold(1, runs, |(world, steps)| {
-        let first = play(&world, &steps);
+    cases::hold_for_steps(runs, |(world, steps)| {
+        let (first, counts) = play(&world, &steps);
         // The same inputs, the same outputs.
-        prop_assert_eq!(first, play(&world, &steps));
-        Ok(())
+        prop_assert_eq!(first, play(&world, &steps).0);
+        Ok(counts)
     });
-}
-
-/// Holds `property` in as many cases as are asked for, or that part of them.
-pub(crate) fn hold<S: Strategy>(
-    part: u32,
-    cases: S,
-    property: impl Fn(S::Value) -> Result<(), TestCaseError>,
-) {
-    let asked = std::env::var("LVSD_ENGINE_CASES").map_or(DEFAULT_CASES, |n| n.parse().unwrap());
-    let mut runner =
-        TestRunner::new(Runs { cases: asked / part, failure_persistence: None, ..Runs::default() });
-    if let Err(error) = runner.run(&cases, property) {
-        panic!("{error}");
-    }
 }

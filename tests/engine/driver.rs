@@ -13,11 +13,13 @@ use lvsd::engine::{
     Readings, Selector, Time,
 };
 
+use crate::cases::Counts;
 use crate::figures;
 use crate::freeze::{Freeze, with_canary};
 use crate::gate::{self, Gates};
 use crate::model::{Model, News, Remembered};
 use crate::runs::{Run, describe, wanted};
+use crate::writing;
 
 pub(crate) struct Pair {
     pub(crate) engine: Engine,
@@ -28,6 +30,9 @@ pub(crate) struct Pair {
     pub(crate) running: BTreeMap<ProbeId, Run>,
     /// All that was ever said, for comparing runs.
     pub(crate) log: Vec<String>,
+    /// Who was told what; emptied by whoever compares it.
+    pub(crate) told: Vec<News>,
+    pub(crate) counts: Counts,
     /// When each probe that is wanted was started last, or wanted first.
     pub(crate) last_start: Vec<(Probe, Timing, Time)>,
     pub(crate) config: Config,
@@ -68,6 +73,8 @@ impl Pair {
             kernel,
             running: BTreeMap::new(),
             log: Vec::new(),
+            told: Vec::new(),
+            counts: Counts::default(),
             last_start: Vec::new(),
             config,
             presence,
@@ -136,6 +143,10 @@ impl Pair {
             self.model.forget_counts();
         }
         self.settle(Vec::new());
+    }
+
+    pub(crate) fn in_flight(&self) -> Vec<ProbeId> {
+        self.running.keys().copied().collect()
     }
 
     pub(crate) fn finish(&mut self, id: ProbeId, outcome: &Outcome) {
@@ -245,13 +256,17 @@ impl Pair {
         let split =
             |news: &[News]| -> (Vec<News>, Vec<News>) { news.iter().cloned().partition(|n| is_server(&n)) };
         assert_eq!(split(&told), split(&expected), "what was told at {:?}", self.now);
-        for (id, service) in self.engine.take_table_changes() {
+        self.counts.notifications += u64::try_from(told.len() + gates.len()).unwrap();
+        self.told.append(&mut told);
+        let changes = self.engine.take_table_changes();
+        for (id, service) in &changes {
             self.log.push(format!("{:?} {id}: {service:?}", self.now));
-            match service {
-                Some(service) => self.kernel.services.insert(id, service),
-                None => self.kernel.services.remove(&id),
-            };
         }
+        if !changes.is_empty() {
+            self.counts.plans += 1;
+            self.counts.operations += u64::try_from(writing::write(&mut self.kernel, changes)).unwrap();
+        }
+        self.counts.tables += 1;
         self.compare();
         self.check_punctuality();
     }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agreement;
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod driver;
 #[cfg(test)]
 mod figures;
@@ -32,3 +34,5 @@ mod sources;
 mod topology;
 #[cfg(test)]
 mod universe;
+#[cfg(test)]
+mod writing;

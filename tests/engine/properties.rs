@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lvsd::engine::memory::Memory;
-use lvsd::engine::model::{Fault, Outcome, Phase, Verdict};
+use lvsd::engine::model::{Config, Fault, Outcome, Phase, Verdict};
 use lvsd::engine::table::{ServiceId, Table};
 use lvsd::engine::{Command, Engine, ProbeId, Readings, Time};
 use proptest::prelude::*;
 
-use crate::agreement::{Step, any_step, hold, play_to};
+use crate::agreement::{Step, any_step, any_verdict, go_on, outcome, play_to};
+use crate::cases::hold;
 use crate::driver::{Pair, readings};
 use crate::freeze::with_canary;
 use crate::gate::active_services;
-use crate::universe::{WorldSpec, any_world, timing};
+use crate::universe::{
+    CheckSpec, PoolSpec, SERVERS, ServerSpec, WorldSpec, any_check, any_pool, any_server, any_world, timing,
+};
 
 /// The full agreement runs more often; this is a part of its cases.
 const PART: u32 = 5;
@@ -161,31 +164,121 @@ fn there_and_back_is_the_identity() {
     });
 }
 
+/// More of everything, so that nothing that was there goes: pools, servers, checks, another quorum. What
+/// decides there by its history alone, hysteresis, must be none.
+fn grown(
+    world: &WorldSpec,
+    (pool, server, check): &(PoolSpec, ServerSpec, CheckSpec),
+    quorum: u32,
+) -> WorldSpec {
+    let mut world = world.clone();
+    world.pools.push(PoolSpec { hysteresis: 0, ..pool.clone() });
+    for pool in &mut world.pools {
+        pool.quorum = quorum;
+        for server in &mut pool.servers {
+            server.checks.push(check.clone());
+        }
+        // An address that no other server has, so that nobody's order is meant for it as well.
+        pool.servers.push(ServerSpec { address: SERVERS, ..server.clone() });
+    }
+    world
+}
+
+#[test]
+fn more_and_back_is_the_identity() {
+    let more = (any_pool(), any_server(), any_check());
+    hold(PART, (any_run(), more, 1..6_u32), |((world, steps), more, quorum)| {
+        let (mut world, mut pair) = play_to(&world, &steps);
+        world.pools.iter_mut().for_each(|pool| pool.hysteresis = 0);
+        let files = [world.config(), grown(&world, &more, quorum).config()];
+        // The first turn learns what others know of the same check; what is learnt stays.
+        for file in [0, 1, 0] {
+            pair.reload(files[file].clone());
+        }
+        let seen = |pair: &Pair| (pair.engine.table(), pair.engine.snapshot(None), pair.kernel.clone());
+        let before = seen(&pair);
+        pair.reload(files[1].clone());
+        pair.reload(files[0].clone());
+        prop_assert_eq!(before, seen(&pair));
+        Ok(())
+    });
+}
+
+/// The same in another order: virtual servers, real servers, checks.
+fn shuffle(config: &Config, by: usize) -> Config {
+    let mut shuffled = config.clone();
+    shuffled.virtual_servers.reverse();
+    for pool in &mut shuffled.virtual_servers {
+        let mut turned = (**pool).clone();
+        let len = turned.real_servers.len().max(1);
+        turned.real_servers.rotate_left(by % len);
+        for server in &mut turned.real_servers {
+            let mut other = (**server).clone();
+            other.checks.reverse();
+            *server = other.into();
+        }
+        *pool = turned.into();
+    }
+    shuffled
+}
+
 #[test]
 fn the_order_of_the_file_decides_nothing() {
-    hold(PART, (any_run(), 0..4_usize), |((world, steps), by)| {
+    let later = prop::collection::vec(any_step(), 0..20);
+    hold(PART, (any_run(), later, 0..4_usize), |((world, steps), later, by)| {
         let (_, mut pair) = play_to(&world, &steps);
-        let mut shuffled = pair.config.clone();
-        shuffled.virtual_servers.reverse();
-        for pool in &mut shuffled.virtual_servers {
-            let mut turned = (**pool).clone();
-            let len = turned.real_servers.len().max(1);
-            turned.real_servers.rotate_left(by % len);
-            *pool = turned.into();
-        }
-        let before = pair.engine.table();
+        let (_, mut other) = play_to(&world, &steps);
+        let shuffled = shuffle(&pair.config, by);
+        other.reload(shuffled.clone());
         let due = pair.engine.poll_timeout();
-        pair.reload(shuffled.clone());
-        prop_assert_eq!(&before, &pair.engine.table());
-        prop_assert_eq!(due, pair.engine.poll_timeout());
+        prop_assert_eq!(due, other.engine.poll_timeout());
+        // Who is told what, at the same step, in whatever order.
+        let told = |pair: &mut Pair| {
+            let mut told: Vec<String> = pair.told.drain(..).map(|news| format!("{news:?}")).collect();
+            told.sort();
+            told
+        };
+        prop_assert_eq!(told(&mut pair), told(&mut other));
+        for step in &later {
+            go_on(&mut pair, step);
+            go_on(&mut other, step);
+            prop_assert_eq!(pair.engine.table(), other.engine.table());
+            prop_assert_eq!(told(&mut pair), told(&mut other));
+        }
         // Nor does it when both files are started from what is remembered.
-        let memory = pair.engine.memory(pair.now);
+        let (memory, before) = (pair.engine.memory(pair.now), pair.engine.table());
         let start = |config| {
             let mut engine = Engine::start(config, &memory, &before, &readings(&pair.presence), pair.now);
             engine.take_table_changes();
             engine.table()
         };
         prop_assert_eq!(start(&pair.config), start(&shuffled));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_result_of_a_check_that_has_gone_changes_nothing() {
+    hold(PART, (any_run(), any_world(), any_verdict()), |((world, steps), next, verdict)| {
+        let (_, mut pair) = play_to(&world, &steps);
+        let before = pair.in_flight();
+        pair.reload(next.config());
+        let gone: Vec<_> = before.into_iter().filter(|id| !pair.running.contains_key(id)).collect();
+        // And one that has said its last word.
+        let done = pair.in_flight().first().copied();
+        done.inspect(|id| pair.finish(*id, &outcome(&verdict)));
+        let done = done.filter(|id| !pair.running.contains_key(id));
+        let now = pair.now;
+        let engine = &mut pair.engine;
+        let state = |e: &Engine| (e.table(), e.snapshot(None), e.memory(now), e.poll_timeout());
+        for id in gone.iter().chain(&done) {
+            let before = state(engine);
+            engine.handle_outcome(*id, &outcome(&verdict), now);
+            engine.handle_timeout(now);
+            prop_assert!(engine.next_command().is_none() && engine.next_event().is_none());
+            prop_assert_eq!(engine.take_table_changes(), []);
+            prop_assert_eq!(before, state(engine));
+        }
         Ok(())
     });
 }

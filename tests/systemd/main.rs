@@ -6,6 +6,8 @@
 #[path = "../docs/book.rs"]
 mod book;
 #[cfg(test)]
+mod confined;
+#[cfg(test)]
 mod guide;
 #[cfg(test)]
 #[expect(dead_code, reason = "shared with the kernel tests, which use the rest of it")]

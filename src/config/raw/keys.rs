@@ -306,6 +306,15 @@ const KEEPALIVED_CHECKS: &[(&str, &str)] = &[
 /// Shorter ones say too little to guess from.
 const MIN_PREFIX: usize = 3;
 
+/// Does any table have it?
+pub(in crate::config) fn is_key(name: &str) -> bool {
+    Scope::ALL.into_iter().flat_map(Scope::names).any(|known| known == name)
+}
+
+pub(in crate::config) fn is_root_key(name: &str) -> bool {
+    Scope::Root.names().any(|known| known == name)
+}
+
 /// Reports a key that its table does not have.
 pub(in crate::config) fn unknown_key(cx: &mut Context<'_>, scope: Scope, key: Key<'_>) {
     let message = format!("unknown key {} in {}", quote(key.name), scope.title());

@@ -38,6 +38,7 @@ pub(super) use check::{Check, CheckRef};
 pub(super) use common::CommonOptions;
 pub(super) use daemon::{Daemon, Sync, log as log_filter};
 pub(super) use forwarding::{ForwardingOptions, LbKind, TunnelKind, TunnelOptions};
+pub(super) use keys::{is_key, is_root_key};
 pub(super) use notify_mail::{endpoint, mailbox};
 pub(super) use self_test::SelfTest;
 pub(super) use virtual_server::{Netmask, PoolOptions, RealServer, SorryServer, VirtualServer};
