@@ -7,6 +7,9 @@ pub mod config;
 pub mod control;
 pub mod doctor;
 pub mod engine;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod health;
 pub mod ipvs;
 pub mod net;

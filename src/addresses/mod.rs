@@ -5,6 +5,8 @@
 //! difference (keepalived counts events, and is wrong for ever after one too many). Decides nothing.
 
 mod codec;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod reader;
 mod socket;
 mod watcher;

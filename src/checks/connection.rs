@@ -29,6 +29,8 @@ const LATE_READS: u8 = 64;
 pub(super) enum Wire {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    #[cfg(feature = "fuzzing")]
+    Memory(Box<crate::net::fuzzing::Memory>),
 }
 
 impl AsyncRead for Wire {
@@ -54,6 +56,8 @@ impl AsyncWrite for Wire {
         match &mut *self {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "fuzzing")]
+            Self::Memory(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }
@@ -63,6 +67,8 @@ impl Wire {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+            #[cfg(feature = "fuzzing")]
+            Self::Memory(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
     }
 
@@ -70,6 +76,8 @@ impl Wire {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            #[cfg(feature = "fuzzing")]
+            Self::Memory(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -77,6 +85,8 @@ impl Wire {
         match self {
             Self::Plain(_) => Poll::Ready(Ok(())),
             Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "fuzzing")]
+            Self::Memory(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 }

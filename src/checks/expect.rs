@@ -83,9 +83,14 @@ enum Progress {
 impl Search<'_> {
     fn take(&mut self, bytes: &[u8]) -> Progress {
         let known = self.reply.len();
-        let room = REPLY_LIMIT.saturating_sub(known);
-        self.reply.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        // All of them, though the last may be beyond the limit: they are the next step's.
+        self.reply.extend_from_slice(bytes);
         self.look(known)
+    }
+
+    /// Where what is wanted must be. However the bytes were cut, the limit is at the same one.
+    fn window(&self) -> &[u8] {
+        self.reply.get(..REPLY_LIMIT).unwrap_or(self.reply)
     }
 
     /// `known`: how many bytes have been searched before.
@@ -95,13 +100,13 @@ impl Search<'_> {
             Wanted::Bytes(finder) => {
                 let needle = finder.needle().len();
                 let from = known.saturating_sub(needle.saturating_sub(1));
-                let rest = self.reply.get(from..).unwrap_or_default();
+                let rest = self.window().get(from..).unwrap_or_default();
                 finder.find(rest).map(|at| from + at + needle)
             }
             Wanted::Pattern(pattern) => {
-                self.effort = self.effort.saturating_add(self.reply.len());
+                self.effort = self.effort.saturating_add(self.window().len());
                 match full || self.effort <= SEARCH_LIMIT {
-                    true => pattern.find(self.reply).map(|found| found.end()),
+                    true => pattern.find(self.window()).map(|found| found.end()),
                     false => None,
                 }
             }
@@ -118,7 +123,7 @@ impl Search<'_> {
         match self.wanted {
             Wanted::Bytes(_) => None,
             Wanted::Pattern(_) if self.effort <= SEARCH_LIMIT => None,
-            Wanted::Pattern(pattern) => pattern.find(self.reply).map(|found| found.end()),
+            Wanted::Pattern(pattern) => pattern.find(self.window()).map(|found| found.end()),
         }
     }
 
@@ -142,6 +147,46 @@ impl Search<'_> {
             End::Broken(_) | End::TimedOut => {
                 end.into_trouble(phase, "", deadline).with(&format!("; {missing} {read}"))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of these pieces, and what they leave behind.
+    fn searched(wanted: &Wanted, pieces: &[&[u8]]) -> (bool, Vec<u8>) {
+        let mut reply = Vec::new();
+        let mut search = Search { wanted, reply: &mut reply, effort: 0 };
+        for (at, piece) in pieces.iter().enumerate() {
+            match search.take(piece) {
+                Progress::Searching => {}
+                Progress::Full => return (false, Vec::new()),
+                Progress::Found(end) => {
+                    let rest =
+                        [search.reply.get(end..).unwrap_or_default(), &pieces[at + 1..].concat()].concat();
+                    return (true, rest);
+                }
+            }
+        }
+        (false, reply)
+    }
+
+    /// Where a server's bytes are cut decides neither what is found nor what is left of them.
+    #[test]
+    fn the_limit_is_at_the_same_byte_however_they_are_cut() {
+        let wanted = Wanted::new(&Expect::Bytes(b"XX".to_vec())).unwrap();
+        for (before, found) in [(REPLY_LIMIT - 2, true), (REPLY_LIMIT - 1, false), (REPLY_LIMIT, false)] {
+            let filler = vec![b'a'; before];
+            let sent = [&filler[..], b"XXbcdY"].concat();
+            let left: &[u8] = if found { b"bcdY" } else { b"" };
+            for cut in [before - 3, before, before + 1, before + 4] {
+                let (head, tail) = sent.split_at(cut);
+                assert_eq!(searched(&wanted, &[head, tail]), (found, left.to_vec()), "{before} {cut}");
+            }
+            let bytes: Vec<&[u8]> = sent.chunks(1).collect();
+            assert_eq!(searched(&wanted, &bytes), (found, left.to_vec()), "{before}");
         }
     }
 }

@@ -4,6 +4,9 @@
 //! octal; `0x` is hexadecimal as there; and a file that cannot be read for want of a right is a
 //! local error instead of a 0.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;

@@ -2,6 +2,9 @@
 //!
 //! Never changes a sysctl: what is not permitted is said, with the remedy.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};

@@ -10,6 +10,8 @@ mod dns;
 mod expect;
 mod fault;
 mod file;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod grpc;
 mod guard;
 mod http;

@@ -1,5 +1,8 @@
 //! The `tcp` check: connect, shake hands if TLS is wanted, send and expect, or hold a dialogue.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use super::connection::{Exchange, Wire};
 use super::deadline::Deadline;
 use super::expect::Wanted;

@@ -3,6 +3,9 @@
 //! Without a wanted reply silence is success, so silence must mean something: a ping shows first that the
 //! host is there at all, then ICMP has time to say that the port is closed: as long as the ping took, and more.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
+
 use std::sync::Once;
 use std::time::{Duration, Instant};
 

@@ -12,6 +12,8 @@ pub mod defaults;
 mod diagnostics;
 pub mod documented;
 mod duration;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub mod import;
 mod lower;
 pub mod manual;

@@ -6,6 +6,8 @@ pub mod cli;
 pub mod client;
 pub mod duration;
 mod exit;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub mod happening;
 pub mod manual;
 mod peer;

@@ -36,6 +36,8 @@
 pub mod bytes;
 mod codec;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod handle;
 mod memory;
 mod module;

@@ -3,6 +3,8 @@
 //!
 //! Opens no connection and knows no protocol above TLS.
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod stamp;
 pub(crate) mod tls;
 mod words;

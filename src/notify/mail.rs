@@ -5,6 +5,9 @@
 mod letter;
 mod session;
 
+#[cfg(feature = "fuzzing")]
+pub(super) use session::fuzzing;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

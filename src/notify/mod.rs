@@ -10,6 +10,8 @@ mod couriers;
 mod dispatcher;
 mod event;
 mod fifo;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod lines;
 mod mail;
 mod outlets;

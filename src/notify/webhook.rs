@@ -4,6 +4,9 @@
 mod payload;
 mod post;
 
+#[cfg(feature = "fuzzing")]
+pub(super) use post::fuzzing;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

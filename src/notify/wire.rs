@@ -34,6 +34,8 @@ pub(super) struct Wire {
 enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    #[cfg(feature = "fuzzing")]
+    Memory(Box<crate::net::fuzzing::Memory>),
 }
 
 impl Wire {
@@ -45,23 +47,30 @@ impl Wire {
         Self { stream: Stream::Tls(Box::new(stream)), first: b"", budget }
     }
 
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn memory(stream: crate::net::fuzzing::Memory, budget: usize) -> Self {
+        Self { stream: Stream::Memory(Box::new(stream)), first: b"", budget }
+    }
+
     #[must_use]
     pub(super) fn beginning_with(self, first: &'static [u8]) -> Self {
         Self { first, ..self }
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp().local_addr()
+        self.tcp()?.local_addr()
     }
 
     pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp().peer_addr()
+        self.tcp()?.peer_addr()
     }
 
-    fn tcp(&self) -> &TcpStream {
+    fn tcp(&self) -> io::Result<&TcpStream> {
         match &self.stream {
-            Stream::Plain(stream) => stream,
-            Stream::Tls(stream) => stream.get_ref().0,
+            Stream::Plain(stream) => Ok(stream),
+            Stream::Tls(stream) => Ok(stream.get_ref().0),
+            #[cfg(feature = "fuzzing")]
+            Stream::Memory(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
         }
     }
 }
@@ -146,6 +155,8 @@ impl AsyncRead for Wire {
         ready!(match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+            #[cfg(feature = "fuzzing")]
+            Stream::Memory(stream) => Pin::new(stream).poll_read(cx, buffer),
         })?;
         let read = buffer.filled().len().saturating_sub(before);
         match self.budget.checked_sub(read) {
@@ -161,6 +172,8 @@ impl AsyncWrite for Wire {
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            #[cfg(feature = "fuzzing")]
+            Stream::Memory(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -168,6 +181,8 @@ impl AsyncWrite for Wire {
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "fuzzing")]
+            Stream::Memory(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -175,6 +190,8 @@ impl AsyncWrite for Wire {
         match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "fuzzing")]
+            Stream::Memory(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

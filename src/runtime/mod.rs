@@ -19,6 +19,8 @@ mod cost;
 mod counters;
 mod failures;
 mod front;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod history;
 mod inquiries;
 mod kernel;

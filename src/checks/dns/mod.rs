@@ -1,5 +1,7 @@
 //! The `dns` check: one question over UDP or TCP, its response code, and the answers that must be there.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod message;
 
 use super::connection::{Exchange, Wire};
@@ -118,6 +120,15 @@ async fn over_tcp(
     let length = u16::try_from(query.len()).unwrap_or(u16::MAX);
     let request = [&length.to_be_bytes(), query].concat();
     let mut exchange = Exchange::new(Wire::Plain(connected.stream), &request, connected.reset);
+    hear(plan, id, &mut exchange, deadline).await
+}
+
+async fn hear(
+    plan: &Plan,
+    id: u16,
+    exchange: &mut Exchange<'_>,
+    deadline: &mut Deadline<'_>,
+) -> Result<Reply, Trouble> {
     let mut received = Vec::new();
     loop {
         let progress = exchange

@@ -2,6 +2,8 @@
 //!
 //! On h2 itself: nothing is spawned, so dropping the run closes its socket.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod message;
 mod status;
 

@@ -7,6 +7,8 @@
 mod answer;
 mod body;
 mod chunked;
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod head;
 mod redirect;
 mod reply;
@@ -208,10 +210,20 @@ async fn exchange(
             (secured.wire, None)
         }
     };
+    hear(plan, url, step, &mut Exchange::new(wire, &step.request, broken), deadline).await
+}
+
+/// Sends the request and reads as much of the reply as the verdict takes.
+async fn hear(
+    plan: &Plan,
+    url: &UrlPlan,
+    step: &Step<'_>,
+    exchange: &mut Exchange<'_>,
+    deadline: &mut Deadline<'_>,
+) -> Result<Found, Trouble> {
     let asked = if step.method == "HEAD" { Asked::Head } else { Asked::Other };
     let redirects = if plan.follow_redirects { Redirects::Follow } else { Redirects::Judge };
     let mut answer = Answer::new(asked, &url.status, url.body.as_ref(), redirects);
-    let mut exchange = Exchange::new(wire, &step.request, broken);
     loop {
         match exchange.receive(deadline, |bytes| answer.take(bytes)).await {
             Ok(Ok(None)) => {}

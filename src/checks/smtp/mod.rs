@@ -3,6 +3,8 @@
 //! keepalived knows replies of one line and HELO only, and calls a server that closes on QUIT
 //! without an answer dead.
 
+#[cfg(feature = "fuzzing")]
+pub(super) mod fuzzing;
 mod reply;
 
 use std::time::Duration;

@@ -1,5 +1,8 @@
 //! One mail over one connection: TLS, login, envelope, text.
 
+#[cfg(feature = "fuzzing")]
+pub(in crate::notify) mod fuzzing;
+
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -12,7 +15,7 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
 use lettre::transport::smtp::commands::{Data, Ehlo, Mail as MailFrom, Rcpt, Starttls};
 use lettre::transport::smtp::extension::{ClientId, Extension, ServerInfo};
 use lettre::transport::smtp::response::Response;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -59,20 +62,7 @@ impl Session {
         };
         let mailboxes = Mailboxes::parse(mail)?;
         let message = compose(&mailboxes, letter)?;
-        let wire = self.connect(mail).await?;
-        let own = own_name(&wire);
-        let mut smtp = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &own)
-            .await
-            .map_err(|error| words("greeting", &error))?;
-        if let Some(credentials) = &credentials {
-            smtp.auth(&[Mechanism::Plain, Mechanism::Login], credentials)
-                .await
-                .map_err(|error| words("login", &error))?;
-        }
-        let refused = send(&mut smtp, &mailboxes, &message).await;
-        // Whether it says goodbye changes nothing.
-        let _ = timeout(FAREWELL, smtp.quit()).await;
-        refused
+        talk(self.connect(mail).await?, credentials.as_ref(), &mailboxes, &message).await
     }
 
     async fn credentials(&mut self, login: &Login) -> Result<Credentials, String> {
@@ -98,9 +88,31 @@ impl Session {
     }
 }
 
+/// From the greeting to the farewell.
+async fn talk(
+    wire: Wire,
+    credentials: Option<&Credentials>,
+    mailboxes: &Mailboxes,
+    message: &[u8],
+) -> Result<Vec<String>, String> {
+    let own = own_name(&wire);
+    let mut smtp = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &own)
+        .await
+        .map_err(|error| words("greeting", &error))?;
+    if let Some(credentials) = credentials {
+        smtp.auth(&[Mechanism::Plain, Mechanism::Login], credentials)
+            .await
+            .map_err(|error| words("login", &error))?;
+    }
+    let refused = send(&mut smtp, mailboxes, message).await;
+    // Whether it says goodbye changes nothing.
+    let _ = timeout(FAREWELL, smtp.quit()).await;
+    refused
+}
+
 /// lettre's own STARTTLS would bring its own TLS settings, with other rules than those of checks.
-async fn start_tls(stream: &mut TcpStream) -> Result<(), String> {
-    let own = own_name(&*stream);
+async fn start_tls(stream: &mut impl Stream) -> Result<(), String> {
+    let own = own_name(stream);
     reply(stream).await?;
     let hello = command(stream, &Ehlo::new(own).to_string()).await?;
     let offers =
@@ -112,14 +124,14 @@ async fn start_tls(stream: &mut TcpStream) -> Result<(), String> {
     Ok(())
 }
 
-async fn command(stream: &mut TcpStream, line: &str) -> Result<Response, String> {
+async fn command(stream: &mut impl Stream, line: &str) -> Result<Response, String> {
     stream.write_all(line.as_bytes()).await.map_err(|error| explain(&error))?;
     reply(stream).await
 }
 
 /// A whole reply. What a stranger may have put behind it in clear text is dropped with it, not taken for the
 /// server's word after the handshake.
-async fn reply(stream: &mut TcpStream) -> Result<Response, String> {
+async fn reply(stream: &mut impl Stream) -> Result<Response, String> {
     let mut bytes = Vec::new();
     loop {
         if bytes.len() > MAX_REPLIES {
@@ -238,6 +250,11 @@ fn own_name(wire: &impl Local) -> ClientId {
         (None, None) => ClientId::default(),
     }
 }
+
+/// What is read and written before TLS.
+trait Stream: Local + AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: Local + AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
 trait Local {
     fn local(&self) -> Option<IpAddr>;

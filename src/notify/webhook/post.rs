@@ -1,5 +1,8 @@
 //! One POST: connection, request, and what the reply means. Connections are used again while there is more to tell.
 
+#[cfg(feature = "fuzzing")]
+pub(in crate::notify) mod fuzzing;
+
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -105,13 +108,7 @@ impl Client {
             None => Wire::plain(stream, usize::MAX),
             Some(tls) => Wire::encrypted(self.security.secure(stream, tls, &server.host).await?, usize::MAX),
         };
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(wire)).await.map_err(|error| format!("connection: {error}"))?;
-        let mut driver = JoinSet::new();
-        driver.spawn(async move {
-            // Why it ended, the request's own error says.
-            let _ = connection.await;
-        });
+        let (sender, driver) = driven(wire).await?;
         Ok(Open { url: webhook.url.clone(), sender, _driver: driver })
     }
 
@@ -125,6 +122,17 @@ impl Client {
         }
         Ok(answer)
     }
+}
+
+async fn driven(wire: Wire) -> Result<(SendRequest<Full<Bytes>>, JoinSet<()>), String> {
+    let (sender, connection) =
+        http1::handshake(TokioIo::new(wire)).await.map_err(|error| format!("connection: {error}"))?;
+    let mut driver = JoinSet::new();
+    driver.spawn(async move {
+        // Why it ended, the request's own error says.
+        let _ = connection.await;
+    });
+    Ok((sender, driver))
 }
 
 fn judge(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Answer {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::words::shown;
 use crate::config::import::Reader;
 
-/// Files of one pattern.
+/// Files of one pattern, and of all of them.
 const MAX_FILES: usize = 4_096;
 /// The keyword in all its strictnesses.
 pub(in crate::config::import) const WORDS: [&str; 6] =
@@ -13,6 +13,35 @@ pub(in crate::config::import) const WORDS: [&str; 6] =
 
 /// Patterns that braces make of one.
 const MAX_PATTERNS: usize = 256;
+
+/// What is left for the includes of all files together: a file that includes itself twice has no end.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// Includes, and files that they name.
+    count: usize,
+    /// Of the files, comments and all.
+    bytes: usize,
+}
+
+impl Budget {
+    pub(super) const SPENT: &str = "there are more than 4096 includes and files; this is not read";
+
+    pub(super) const fn new(bytes: usize) -> Self {
+        Self { count: MAX_FILES, bytes }
+    }
+
+    pub(super) fn try_begin(&mut self) -> bool {
+        let left = self.count.checked_sub(1);
+        self.count = left.unwrap_or_default();
+        left.is_some()
+    }
+
+    pub(super) fn try_read(&mut self, bytes: usize) -> bool {
+        let left = self.bytes.checked_sub(bytes);
+        self.bytes = left.unwrap_or(self.bytes);
+        left.is_some()
+    }
+}
 
 pub(super) struct Include<'t> {
     /// The keyword.

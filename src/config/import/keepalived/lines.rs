@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::definitions::{Definitions, definition};
-use super::include::{self, Include};
+use super::include::{self, Budget, Include};
 use super::sequence::Sequence;
 use super::words::shown;
 use crate::config::import::Reader;
@@ -49,6 +49,7 @@ pub(super) struct Lines<'a> {
     at: At,
     lines_left: usize,
     bytes_left: usize,
+    includes: Budget,
     /// Config ids that were asked for.
     asked: BTreeSet<String>,
 }
@@ -73,6 +74,7 @@ impl<'a> Lines<'a> {
             at: At::default(),
             lines_left: MAX_LINES,
             bytes_left: MAX_BYTES,
+            includes: Budget::new(MAX_BYTES),
             asked: BTreeSet::new(),
         };
         lines.push_file(path, shown, text);
@@ -317,9 +319,21 @@ impl<'a> Lines<'a> {
         directory.unwrap_or_default()
     }
 
+    /// Before anything is looked for or read.
+    fn may_include(&mut self, word: &str) -> bool {
+        let may = self.includes.try_begin();
+        if !may {
+            self.notes.not_carried(self.at, word, Budget::SPENT);
+        }
+        may
+    }
+
     /// `false`: it is no include.
     fn include(&mut self, text: &str) -> bool {
         let Some(Include { word, pattern }) = include::parse(text) else { return false };
+        if !self.may_include(word) {
+            return true;
+        }
         let directory = self.directory();
         let found = include::files(self.reader, &directory, pattern);
         for why in found.problems {
@@ -327,9 +341,12 @@ impl<'a> Lines<'a> {
         }
         // The last one is read last.
         for path in found.paths.into_iter().rev() {
+            if !self.may_include(word) {
+                break;
+            }
             let shown = path.display().to_string();
             match self.reader.read(&path) {
-                Ok(bytes) if bytes.len() > self.bytes_left => {
+                Ok(bytes) if !self.includes.try_read(bytes.len()) => {
                     self.notes.not_carried(self.at, word, format!("{shown} is too large"));
                 }
                 Ok(bytes) => self.push_file(&path, shown, &String::from_utf8_lossy(&bytes)),

@@ -1,5 +1,6 @@
 //! What keepalived's parser would see of a file.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -7,10 +8,11 @@ use proptest::prelude::*;
 use super::*;
 
 /// Files in memory; a pattern matches by its last star.
-struct Files(BTreeMap<&'static str, &'static str>);
+struct Files(BTreeMap<&'static str, &'static str>, Cell<usize>);
 
 impl Reader for Files {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+        self.1.set(self.1.get() + 1);
         let path = path.display().to_string();
         self.0.get(path.as_str()).map(|text| text.as_bytes().to_vec()).ok_or("no such file".to_owned())
     }
@@ -29,12 +31,13 @@ impl Reader for Files {
 
 fn read(text: &str, id: Option<&str>, files: &[(&'static str, &'static str)]) -> (Vec<String>, Vec<String>) {
     let mut notes = Notes::default();
-    let files = Files(files.iter().copied().collect());
+    let files = Files(files.iter().copied().collect(), Cell::default());
     let mut lines = Lines::new(Path::new("/etc/k/k.conf"), "k.conf".to_owned(), text, id, &files, &mut notes);
     let mut all = Vec::new();
     while let Some(line) = lines.next_line() {
         all.push(format!("{}:{}", line.at.line, line.text));
     }
+    assert!(files.1.get() <= 4_096, "{} files were read", files.1.get());
     (all, notes.into_sorted().iter().map(ToString::to_string).collect())
 }
 
@@ -98,6 +101,13 @@ fn bombs_are_bounded() {
     let twice = [("/etc/k/k.conf", "include k.conf\ninclude k.conf\n")];
     let (_, notes) = read("include k.conf\n", None, &twice);
     assert!(notes.iter().any(|note| note.contains("deep") || note.contains("more than")), "{notes:?}");
+    // Comments count for no line, so that the bound on lines alone would come late.
+    let files = [
+        ("/etc/k/k.conf", "# 1\n# 2\ninclude /etc/k/*.conf\ninclude /etc/k/*.conf\n"),
+        ("/etc/k/l.conf", "include k.conf\n"),
+    ];
+    let (_, notes) = read("include k.conf\ninclude l.conf\n", None, &files);
+    assert!(notes.iter().any(|note| note.contains("4096")), "{notes:?}");
     let (kept, notes) = read("~SEQ(a, 1, 1000000000000) ~SEQ(b, 1, 1000000000000) x $a $b\n", None, &[]);
     assert!(kept.len() <= MAX_LINES && notes.iter().any(|note| note.contains("lines")), "{}", kept.len());
     let (_, notes) = read("$A=$B\n$B=$A\n$A\n", None, &[]);

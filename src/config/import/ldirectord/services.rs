@@ -158,10 +158,18 @@ impl Talk<'_> {
         }
         // LWP does.
         self.check.options.set("follow_redirects", true);
-        if let Some(pattern) = self.receive() {
-            let mut body = Table::default();
-            body.set("regex", pattern);
-            self.check.options.set("body", body);
+        match self.receive() {
+            Some(_) if self.vs.head_only => {
+                let why =
+                    "a reply to HEAD has no body in which it could be; ldirectord looks for it all the same";
+                self.not_carried("receive", why);
+            }
+            Some(pattern) => {
+                let mut body = Table::default();
+                body.set("regex", pattern);
+                self.check.options.set("body", body);
+            }
+            None => {}
         }
         if self.vs.service == "https" {
             self.tls();

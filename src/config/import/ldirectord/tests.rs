@@ -271,6 +271,17 @@ fn a_file_of_nothing_but_mistakes_is_bounded() {
     assert_eq!(config.virtual_servers[0].real_servers.len(), 4_096);
 }
 
+#[test]
+fn a_reply_to_head_has_no_body() {
+    for method in ["HEAD", "GET"] {
+        let (_, imported) = loaded(&format!(
+            "virtual = 192.0.2.10:80\n\treal = 198.51.100.11:80 gate\n\tservice = http\n\thttpmethod = {method}\n\treceive = \"ok\"\n"
+        ));
+        let noted = imported.notes.iter().any(|note| note.what == "receive" && note.line == 5);
+        assert_eq!((noted, imported.toml.contains("regex = \"ok\"")), (method == "HEAD", method == "GET"));
+    }
+}
+
 fn a_line() -> impl Strategy<Value = String> {
     let known: Vec<&'static str> = GLOBAL.iter().chain(BELOW).map(|(line, _)| *line).collect();
     let heads =
