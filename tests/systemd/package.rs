@@ -17,6 +17,11 @@ use crate::service::{CONFIG, SERVERS, TABLE, VIRTUAL, journal, must, property, s
 
 const TREE: &str = concat!("/host", env!("CARGO_MANIFEST_DIR"));
 pub(crate) const LVSD: &str = concat!("/host", env!("CARGO_BIN_EXE_lvsd"));
+
+/// The same without what only debuggers read, if there is one.
+fn packaged() -> String {
+    std::env::var("LVSD_PACKAGED").map_or_else(|_| LVSD.to_owned(), |path| format!("/host{path}"))
+}
 const FILE: &str = "/etc/lvsd/lvsd.toml";
 
 /// `[package.metadata.deb]`
@@ -40,7 +45,7 @@ pub(crate) fn build(version: &str, folder: &Path) -> PathBuf {
         let [from, to, mode] = words(asset).try_into().expect("three words");
         let from = match from.strip_prefix("target/packaging/") {
             Some(name) => made.join(name).display().to_string(),
-            None if from == "target/release/lvsd" => LVSD.to_owned(),
+            None if from == "target/release/lvsd" => packaged(),
             None => format!("{TREE}/{from}"),
         };
         let to = root.join(to);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Once;
 
 use crate::lab::backend::Backend;
 use crate::lab::net::Network;
@@ -45,8 +44,10 @@ address = "198.51.100.12:80"
 
 impl Machine {
     pub(crate) fn new(config: &str) -> Self {
-        static INSTALLED: Once = Once::new();
-        INSTALLED.call_once(install);
+        // A test of the package leaves nothing of it behind.
+        if !Path::new("/etc/lvsd").exists() {
+            install();
+        }
         let network = Network::around_this_machine();
         let backends = SERVERS.map(|address| Some(Backend::start(&network.servers, address)));
         let machine = Self { network, backends };
