@@ -22,6 +22,6 @@ COPY --from=build /out/ /
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 RUN mkdir -p /etc/lvsd /run/lvsd /var/lib/lvsd
 # As in systemd/lvsd.service.
-ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 MALLOC_TOP_PAD_=0
+ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 ENTRYPOINT ["/usr/bin/lvsd"]
 CMD ["run"]

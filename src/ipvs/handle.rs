@@ -3,7 +3,7 @@
 //! Everything blocks, with deadlines: callers run it on threads of their own. Writes and dumps
 //! are two traits because they are two sockets: a dump never delays a write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::error::{OperationError, RequestError};
@@ -40,6 +40,10 @@ pub trait Dump: Send {
     /// The whole table, ours and foreign. Not a snapshot: what changes during the dump may be
     /// seen before or after its change, and a neighbour of a removed entry may be missed.
     fn dump(&mut self) -> Result<Observed, RequestError>;
+
+    /// Services that were added since the last dump: the next one is not to miss them. Whoever cannot miss
+    /// any has nothing to do.
+    fn expect(&mut self, _added: BTreeSet<ServiceId>) {}
 }
 
 /// What a dump saw.

@@ -174,7 +174,7 @@ fn roles(
 #[derive(Debug)]
 pub struct Dumper {
     transport: Transport,
-    /// What the last dump has seen.
+    /// What the last dump has seen, and what was added since.
     known: BTreeSet<ServiceId>,
 }
 
@@ -365,6 +365,10 @@ impl Dump for Dumper {
             }
         }
         result.map_err(|reason| RequestError { request: "dump the ipvs table", reason })
+    }
+
+    fn expect(&mut self, added: BTreeSet<ServiceId>) {
+        self.known.extend(added);
     }
 }
 

@@ -276,6 +276,7 @@ impl Daemon {
         write_config(&folder, shape, missing);
         let mut command = Command::new(lvsd());
         command.args(["run", "-c"]).arg(config).env("NOTIFY_SOCKET", folder.path().join("notify"));
+        command.envs(environment());
         let log = fs::File::create(folder.path().join("log")).expect("a log");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let began = now();
@@ -371,6 +372,15 @@ impl Drop for Daemon {
         }
         clear(&self.space);
     }
+}
+
+/// What the unit sets.
+fn environment() -> Vec<(&'static str, &'static str)> {
+    let lines = include_str!("../../systemd/lvsd.service").lines();
+    let words = lines.filter_map(|line| line.strip_prefix("Environment=")).flat_map(str::split_whitespace);
+    let set: Vec<_> = words.filter_map(|word| word.split_once('=')).collect();
+    assert!(!set.is_empty(), "the unit sets an environment");
+    set
 }
 
 fn lvsd() -> std::ffi::OsString {

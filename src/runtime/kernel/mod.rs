@@ -137,6 +137,8 @@ struct Shared {
 #[derive(Default)]
 struct Look {
     wanted: bool,
+    /// Services that were added since the last dump began.
+    added: BTreeSet<ServiceId>,
     stamp: Stamp,
     interval: Duration,
     last_answer: Option<Instant>,

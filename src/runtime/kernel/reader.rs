@@ -1,11 +1,13 @@
 //! The thread that reads: a dump at each interval, and when one is asked for.
 
+use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
 use super::ledger::Stamp;
 use super::{Shared, lock};
+use crate::engine::table::ServiceId;
 use crate::ipvs::Dump;
 
 /// Between two dumps, however often they are asked for.
@@ -15,8 +17,9 @@ const DUMP_PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn run(mut dump: Box<dyn Dump>, shared: &Shared) {
     let mut backoff = Backoff::new();
     let mut next = Next::IntervalAfter(Instant::now());
-    while let Some(began) = wait_for_turn(shared, next) {
+    while let Some((began, added)) = wait_for_turn(shared, next) {
         let started = Instant::now();
+        dump.expect(added);
         let seen = dump.dump();
         let answered = seen.is_ok();
         if answered {
@@ -41,8 +44,9 @@ enum Next {
     At(Instant),
 }
 
-/// Waits until a dump is due; `None` at the end.
-fn wait_for_turn(shared: &Shared, next: Next) -> Option<Stamp> {
+/// Waits until a dump is due, which is after which write, and what was added since the one before; `None` at
+/// the end.
+fn wait_for_turn(shared: &Shared, next: Next) -> Option<(Stamp, BTreeSet<ServiceId>)> {
     let earliest = Instant::now() + DUMP_PAUSE;
     let mut look = lock(&shared.look);
     loop {
@@ -57,7 +61,7 @@ fn wait_for_turn(shared: &Shared, next: Next) -> Option<Stamp> {
         };
         if due <= now {
             look.wanted = false;
-            return Some(look.stamp);
+            return Some((look.stamp, std::mem::take(&mut look.added)));
         }
         let (guard, _) = shared.asked.wait_timeout(look, due - now).unwrap_or_else(PoisonError::into_inner);
         look = guard;

@@ -252,7 +252,13 @@ impl WritingThread {
     /// False if the kernel answered nothing at all: there is no point in asking on.
     fn write_chunk(&mut self, chunk: &[Operation], failed: &mut Vec<OperationError>) -> bool {
         let before = failed.len();
-        for (operation, result) in chunk.iter().zip(self.kernel.apply(chunk)) {
+        let results = self.kernel.apply(chunk);
+        let added = chunk.iter().zip(&results).filter_map(|(operation, result)| match (operation, result) {
+            (Operation::AddService { service, .. }, Ok(())) => Some(*service),
+            _ => None,
+        });
+        lock(&self.shared.look).added.extend(added);
+        for (operation, result) in chunk.iter().zip(results) {
             match result {
                 Ok(()) => self.ledger.applied(operation),
                 Err(error) if error.is_done_already() => self.ledger.applied(operation),

@@ -112,7 +112,13 @@ fn a_dump_survives_changes_in_another_name_space() {
         let stop = AtomicBool::new(false);
         let counts: Vec<usize> = std::thread::scope(|scope| {
             scope.spawn(|| in_name_space(|| come_and_go(&stop)));
-            let counts = (0..200).map(|_| count()).collect();
+            // One that has never looked is told what was added.
+            let first_look = || {
+                let mut dumper = Dumper::open(Options::default()).unwrap();
+                dumper.expect((1..=100).map(|n| tcp(&format!("192.0.2.10:{n}"))).collect());
+                dumper.dump().unwrap().table.services.len()
+            };
+            let counts = (0..200).flat_map(|_| [count(), first_look()]).collect();
             stop.store(true, Ordering::Relaxed);
             counts
         });
