@@ -219,7 +219,8 @@ fn cover(
         at = secret.end;
     }
     let start = start.unwrap_or(shown.len());
-    (shown.clone(), start..end.unwrap_or(shown.len()).max(start))
+    let end = end.unwrap_or(shown.len()).max(start);
+    (shown, start..end)
 }
 
 fn boundary(text: &str, at: usize) -> usize {
