@@ -274,15 +274,13 @@ impl Engine {
         if test.local_errors.is_lasting() {
             test.look_at_results(now);
         }
-        for sign in [&mut test.lateness, &mut test.local_errors, &mut test.canary] {
-            sign.end_if_due(now);
-        }
         let mut new = Vec::new();
         for (symptom, sign) in [
             (Symptom::Lateness, &mut test.lateness),
             (Symptom::LocalErrors, &mut test.local_errors),
             (Symptom::Canary, &mut test.canary),
         ] {
+            sign.end_if_due(now);
             new.extend(sign.take_new().map(|reason| (symptom, reason)));
         }
         for (symptom, reason) in new {
