@@ -165,7 +165,7 @@ fn there_and_back_is_the_identity() {
 }
 
 /// More of everything, so that nothing that was there goes: pools, servers, checks, another quorum. What
-/// decides there by its history alone, hysteresis, must be none.
+/// decides there by its history alone, hysteresis and how many have left lately, must be none.
 fn grown(
     world: &WorldSpec,
     (pool, server, check): &(PoolSpec, ServerSpec, CheckSpec),
@@ -190,6 +190,7 @@ fn more_and_back_is_the_identity() {
     hold(PART, (any_run(), more, 1..6_u32), |((world, steps), more, quorum)| {
         let (mut world, mut pair) = play_to(&world, &steps);
         world.pools.iter_mut().for_each(|pool| pool.hysteresis = 0);
+        world.max_down_rate = None;
         let files = [world.config(), grown(&world, &more, quorum).config()];
         // The first turn learns what others know of the same check; what is learnt stays.
         for file in [0, 1, 0] {
