@@ -11,9 +11,20 @@ use super::reload::Plan;
 use super::time::Time;
 use super::virtual_server::VirtualServer;
 
-/// The pools of `config`, each server with what the past knows of it.
-pub(super) fn build_pools(config: &Config, past: &Past, plan: &Plan, now: Time) -> Vec<VirtualServer> {
-    let pool = |(index, pool): (usize, &Arc<model::VirtualServer>)| {
+/// The pools of `config`: those of `old` that stay just the same as they are, and of all others each server
+/// with what the past knows of it.
+pub(super) fn build_pools(
+    config: &Config,
+    old: Vec<VirtualServer>,
+    past: &Past,
+    plan: &Plan,
+    now: Time,
+) -> Vec<VirtualServer> {
+    let mut old: Vec<Option<VirtualServer>> = old.into_iter().map(Some).collect();
+    let pool = |((index, pool), same): ((usize, &Arc<model::VirtualServer>), &Option<usize>)| {
+        if let Some(same) = same.and_then(|at| old.get_mut(at)?.take()) {
+            return same;
+        }
         let among = past.predecessors(&pool.services);
         let servers = pool.real_servers.iter().map(|server| {
             let before = past.server(&among, server.id);
@@ -22,14 +33,14 @@ pub(super) fn build_pools(config: &Config, past: &Past, plan: &Plan, now: Time) 
             built.since = before.and_then(|b| b.since).unwrap_or(now);
             built
         });
-        let quorum_up = plan.carried.quorum_up.get(&index).copied().unwrap_or(false);
+        let quorum_up = plan.carried.quorum_up.get(index).copied().flatten().unwrap_or(false);
         let mut built = VirtualServer::new(Arc::clone(pool), servers.collect(), quorum_up);
         let before = among.first().and_then(|at| past.pools.get(*at));
         built.since = before.and_then(|b| b.since).unwrap_or(now);
         built.keeping = before.map(|b| b.keeping.clone()).unwrap_or_default();
         built
     };
-    config.virtual_servers.iter().enumerate().map(pool).collect()
+    config.virtual_servers.iter().enumerate().zip(&plan.same).map(pool).collect()
 }
 
 fn build_server(

@@ -97,12 +97,13 @@ impl Engine {
         let self_test = SelfTest::new(&config.daemon.self_test);
         let mut engine = Self { now, self_test, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
-        engine.pools = build_pools(config, &past, &Plan::new(&[], config, &Presence::default()), now);
+        let plan = Plan::new(&[], config, &Presence::default());
+        engine.pools = build_pools(config, Vec::new(), &past, &plan, now);
         engine.rates.left = memory.left(now).collect();
         engine.rates.replaced(config.daemon.max_down_rate);
         engine.find_order_end();
         engine.expire_orders(now);
-        engine.replace_schedule(now);
+        engine.replace_schedule(&plan, now);
         engine.take_readings(readings, now);
         engine.settle_all_guards();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
@@ -126,15 +127,14 @@ impl Engine {
         let plan = self.plan_reload(config, &readings.presence);
         self.self_test.configure(&config.daemon.self_test);
         self.rates.replaced(config.daemon.max_down_rate);
-        if reload::is_same(&self.pools, config) {
-            self.adopt(config);
-        } else {
+        if !reload::is_same(&self.pools, config) {
             self.replace_pools(config, &plan, now);
         }
+        self.adopt(config);
         self.take_readings(readings, now);
         self.settle_all_guards();
         for index in 0..self.pools.len() {
-            let known = plan.carried.quorum_up.get(&index);
+            let known = plan.carried.quorum_up.get(index).copied().flatten();
             if let (None, Some(pool)) = (known, self.pools.get_mut(index)) {
                 pool.set_initial_quorum(None);
             }
@@ -145,7 +145,7 @@ impl Engine {
         plan
     }
 
-    /// Takes over a configuration that says what the one in force says: nothing is made anew.
+    /// Takes over the values of a configuration that says what the one in force says.
     fn adopt(&mut self, config: &Config) {
         reload::adopt(&mut self.pools, config);
         let pools = &self.pools;
@@ -156,11 +156,16 @@ impl Engine {
     }
 
     fn replace_pools(&mut self, config: &Config, plan: &Plan, now: Time) {
-        let past = Past::of_running(&self.pools);
-        self.pools = build_pools(config, &past, plan, now);
+        let past = Past::of_running(&self.pools, config, &plan.same);
+        let dirty = std::mem::take(&mut self.dirty);
+        self.pools = build_pools(config, std::mem::take(&mut self.pools), &past, plan, now);
+        let was_dirty = |same: &Option<usize>| same.is_some_and(|old| dirty.contains(&old));
+        self.dirty =
+            plan.same.iter().enumerate().filter(|(_, same)| was_dirty(same)).map(|(i, _)| i).collect();
         self.find_order_end();
-        self.replace_schedule(now);
-        for pool in 0..self.pools.len() {
+        self.replace_schedule(plan, now);
+        let changed = plan.same.iter().enumerate().filter(|(_, same)| same.is_none());
+        for (pool, _) in changed {
             for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
                 self.announce_change(pool, server, &Cause::Reload);
             }
@@ -389,18 +394,24 @@ impl Engine {
         }
     }
 
-    fn replace_schedule(&mut self, now: Time) {
-        let checkers = (0u32..).zip(&self.pools).flat_map(|(p, pool)| {
+    /// New checks for the pools that are not just the same.
+    fn replace_schedule(&mut self, plan: &Plan, now: Time) {
+        let moved: BTreeMap<u32, u32> = (0u32..)
+            .zip(&plan.same)
+            .filter_map(|(new, old)| Some((u32::try_from((*old)?).ok()?, new)))
+            .collect();
+        let changed = (0u32..).zip(&self.pools).zip(&plan.same).filter(|(_, same)| same.is_none());
+        let checkers = changed.flat_map(|((p, pool), _)| {
             (0u32..).zip(&pool.real_servers).flat_map(move |(s, server)| {
                 (0u32..)
                     .zip(&server.checkers)
                     .map(move |(c, checker)| ((p, s, c), checker.identity(), Arc::clone(&checker.config)))
             })
         });
-        for id in self.schedule.replace(checkers, now) {
+        for id in self.schedule.replace(|pool| moved.get(&pool).copied(), checkers, now) {
             self.commands.push_back(Command::Cancel { id });
         }
-        self.dirty = (0..self.pools.len()).collect();
+        self.dirty.extend(plan.same.iter().enumerate().filter(|(_, same)| same.is_none()).map(|(i, _)| i));
         self.all_dirty = true;
         self.memory_changed = true;
     }

@@ -47,10 +47,15 @@ pub(super) struct PastServer {
 }
 
 impl Past {
-    /// Everything that the running generation knows.
-    pub(super) fn of_running(pools: &[VirtualServer]) -> Self {
+    /// What the running generation knows of all that `next` does not leave just the `same`.
+    pub(super) fn of_running(pools: &[VirtualServer], next: &Config, same: &[Option<usize>]) -> Self {
         let mut past = Self::default();
+        let stays: BTreeSet<usize> = same.iter().flatten().copied().collect();
         for (index, pool) in pools.iter().enumerate() {
+            if stays.contains(&index) {
+                past.pools.push(PastPool::default());
+                continue;
+            }
             past.by_service.extend(pool.config.services.iter().map(|s| (*s, index)));
             let servers = pool.real_servers.iter().map(|server| {
                 let checkers = server.checkers.iter().map(|c| (c.identity(), c.state().clone())).collect();
@@ -71,6 +76,18 @@ impl Past {
             past.pools.push(PastPool { quorum_up, since, keeping, servers: servers.collect() });
         }
         past.collect_verdicts();
+        let changed = next.virtual_servers.iter().zip(same).filter(|(_, same)| same.is_none());
+        let checks = changed.flat_map(|(pool, _)| &pool.real_servers).flat_map(|server| &server.checks);
+        let wanted: BTreeSet<Identity> = checks.map(|check| Identity::of(&check.probe)).collect();
+        if wanted.is_empty() {
+            return past;
+        }
+        let staying = stays.iter().filter_map(|at| pools.get(*at)).flat_map(|pool| &pool.real_servers);
+        for checker in staying.flat_map(|server| &server.checkers) {
+            if checker.state().has_run && wanted.contains(&checker.identity()) {
+                past.collect_verdict(checker.identity(), checker.state());
+            }
+        }
         past
     }
 
@@ -117,16 +134,22 @@ impl Past {
     /// Of several identical checks, asked at different speeds, the one heard of last is believed: not the
     /// one that happens to stand last in the file.
     fn collect_verdicts(&mut self) {
-        let states = self.pools.iter().flat_map(|p| p.servers.values()).flat_map(|s| &s.checkers);
+        let pools = std::mem::take(&mut self.pools);
+        let states = pools.iter().flat_map(|p| p.servers.values()).flat_map(|s| &s.checkers);
         for (identity, state) in states.filter(|(_, state)| state.has_run) {
-            let latest = |s: &CheckerState| (s.heard, s.up, s.failures, s.successes);
-            match self.verdicts.entry(*identity) {
-                Entry::Vacant(entry) => drop(entry.insert(state.clone())),
-                Entry::Occupied(mut entry) if latest(entry.get()) < latest(state) => {
-                    drop(entry.insert(state.clone()))
-                }
-                Entry::Occupied(_) => {}
+            self.collect_verdict(*identity, state);
+        }
+        self.pools = pools;
+    }
+
+    fn collect_verdict(&mut self, identity: Identity, state: &CheckerState) {
+        let latest = |s: &CheckerState| (s.heard, s.up, s.failures, s.successes);
+        match self.verdicts.entry(identity) {
+            Entry::Vacant(entry) => drop(entry.insert(state.clone())),
+            Entry::Occupied(mut entry) if latest(entry.get()) < latest(state) => {
+                drop(entry.insert(state.clone()))
             }
+            Entry::Occupied(_) => {}
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Plan {
     /// Real servers that no predecessor of their pool had.
     pub new_servers: BTreeSet<ServerKey>,
     pub removed: Removed,
+    /// For each virtual server of the new configuration the running pool that is just the same.
+    pub(super) same: Vec<Option<usize>>,
 }
 
 /// How much of what there is goes away.
@@ -32,12 +34,19 @@ pub struct Removed {
     pub of_services: usize,
 }
 
-/// What survives, by where it stands in the new configuration.
+/// What survives, for each virtual server of the new configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    pub alive: BTreeMap<ServerKey, bool>,
-    /// By index of the virtual server.
-    pub quorum_up: BTreeMap<usize, bool>,
+    /// The verdicts of its real servers, in their order; none of those that are new.
+    pub alive: Vec<Box<[Option<bool>]>>,
+    pub quorum_up: Vec<Option<bool>>,
+}
+
+impl State {
+    /// How many real servers survive.
+    pub fn real_servers(&self) -> usize {
+        self.alive.iter().flatten().flatten().count()
+    }
 }
 
 /// A real server of the new configuration: index of its virtual server, and its identity there.
@@ -116,16 +125,18 @@ impl Plan {
         for (index, pool) in new.virtual_servers.iter().enumerate() {
             let among = predecessors(&pool.services, |service| old_pools.get(service).copied());
             let before: Vec<&VirtualServer> = among.iter().filter_map(|i| old.get(*i)).collect();
-            if let [before] = before.as_slice()
+            plan.carried.quorum_up.push(before.first().map(|first| first.quorum_up));
+            if let ([at], [before]) = (among.as_slice(), before.as_slice())
                 && before.config == *pool
             {
-                plan.carry(index, before);
+                plan.carry(*at, before);
                 continue;
             }
+            plan.same.push(None);
             plan.compare_services(pool, &before, &old_pools, presence);
             plan.compare_pool(index, pool, &before);
         }
-        plan.removed = removed(old, new);
+        plan.removed = removed(old, new, &plan.same);
         plan.actions.sort_by_key(|action| action.kind);
         plan
     }
@@ -134,22 +145,19 @@ impl Plan {
     fn of_nothing_new(pools: &[VirtualServer]) -> Self {
         let of_servers = pools.iter().map(|pool| pool.real_servers.len()).sum();
         let of_services = pools.iter().map(|pool| pool.config.services.len()).sum();
-        let servers = pools.iter().enumerate().flat_map(|(index, pool)| {
-            pool.real_servers.iter().map(move |server| ((index, server.id()), server.passes_checks()))
-        });
-        let quorums = pools.iter().enumerate().map(|(index, pool)| (index, pool.quorum_up));
-        Self {
-            carried: State { alive: servers.collect(), quorum_up: quorums.collect() },
-            removed: Removed { of_servers, of_services, ..Removed::default() },
-            ..Self::default()
+        let mut plan =
+            Self { removed: Removed { of_servers, of_services, ..Removed::default() }, ..Self::default() };
+        for (index, pool) in pools.iter().enumerate() {
+            plan.carried.quorum_up.push(Some(pool.quorum_up));
+            plan.carry(index, pool);
         }
+        plan
     }
 
-    /// A pool that is as it was.
-    fn carry(&mut self, index: usize, before: &VirtualServer) {
-        self.carried.quorum_up.insert(index, before.quorum_up);
-        let servers = before.real_servers.iter();
-        self.carried.alive.extend(servers.map(|server| ((index, server.id()), server.passes_checks())));
+    /// A pool that is as it was, and where it stood.
+    fn carry(&mut self, at: usize, before: &VirtualServer) {
+        self.same.push(Some(at));
+        self.carried.alive.push(before.real_servers.iter().map(|s| Some(s.passes_checks())).collect());
     }
 
     /// Does a real server begin the reload down? Only a new one whose check is alpha: a survivor
@@ -200,15 +208,13 @@ impl Plan {
     }
 
     fn compare_pool(&mut self, index: usize, pool: &model::VirtualServer, before: &[&VirtualServer]) {
-        if let Some(first) = before.first() {
-            self.carried.quorum_up.insert(index, first.quorum_up);
-        }
         let old_servers: BTreeMap<RealServerId, _> =
             before.iter().rev().flat_map(|p| &p.real_servers).map(|s| (s.id(), s)).collect();
+        let alive = pool.real_servers.iter().map(|s| old_servers.get(&s.id).map(|old| old.passes_checks()));
+        self.carried.alive.push(alive.collect());
         for server in &pool.real_servers {
             match old_servers.get(&server.id) {
                 Some(old) => {
-                    self.carried.alive.insert((index, server.id), old.passes_checks());
                     let reasons = server_changes(&old.config, server);
                     if !reasons.is_empty() {
                         self.act(ActionKind::EditRealServer, &pool.name, Some(server.id), reasons.join(", "));
@@ -269,6 +275,9 @@ pub(super) fn is_same(pools: &[VirtualServer], config: &Config) -> bool {
 /// Equal values change places, so that one configuration is held and not two.
 pub(super) fn adopt(pools: &mut [VirtualServer], config: &Config) {
     for (pool, new) in pools.iter_mut().zip(&config.virtual_servers) {
+        if Arc::ptr_eq(&pool.config, new) {
+            continue;
+        }
         pool.config = Arc::clone(new);
         for (server, new) in pool.real_servers.iter_mut().zip(&new.real_servers) {
             server.config = Arc::clone(new);
@@ -280,18 +289,26 @@ pub(super) fn adopt(pools: &mut [VirtualServer], config: &Config) {
 }
 
 /// A real server stays if a pool that has any of its pool's services has it.
-fn removed(old: &[VirtualServer], new: &Config) -> Removed {
+fn removed(old: &[VirtualServer], new: &Config, same: &[Option<usize>]) -> Removed {
+    let stays: BTreeSet<usize> = same.iter().flatten().copied().collect();
     let pools: BTreeMap<ServiceId, usize> = (0..)
         .zip(&new.virtual_servers)
         .flat_map(|(i, pool)| pool.services.iter().map(move |s| (*s, i)))
         .collect();
     let servers: BTreeSet<ServerKey> = (0..)
         .zip(&new.virtual_servers)
-        .flat_map(|(i, pool)| pool.real_servers.iter().map(move |server| (i, server.id)))
+        .zip(same)
+        .filter(|(_, same)| same.is_none())
+        .flat_map(|((i, pool), _)| pool.real_servers.iter().map(move |server| (i, server.id)))
         .collect();
     let mut removed = Removed::default();
-    for pool in old {
+    for (at, pool) in old.iter().enumerate() {
         let services = &pool.config.services;
+        if stays.contains(&at) {
+            removed.of_services += services.len();
+            removed.of_servers += pool.real_servers.len();
+            continue;
+        }
         let among: BTreeSet<usize> =
             services.iter().filter_map(|service| pools.get(service).copied()).collect();
         removed.of_services += services.len();

@@ -66,6 +66,32 @@ impl Places {
             Self::Many(places) => Arc::make_mut(places).push(place),
         }
     }
+
+    /// In their order; `None` of none.
+    fn of(mut places: Vec<Place>) -> Option<Self> {
+        places.sort_unstable();
+        match places.as_slice() {
+            [] => None,
+            [one] => Some(Self::One(*one)),
+            [_, _, ..] => Some(Self::Many(Arc::new(places))),
+        }
+    }
+
+    /// Those that stay, where they stand now.
+    fn moved(self, pool: impl Fn(u32) -> Option<u32>) -> Option<Self> {
+        let to = |(at, server, check): Place| pool(at).map(|at| (at, server, check));
+        match self {
+            Self::One(place) => to(place).map(Self::One),
+            Self::Many(places) if places.iter().all(|place| to(*place) == Some(*place)) => {
+                Some(Self::Many(places))
+            }
+            Self::Many(places) => Self::of(places.iter().copied().filter_map(to).collect()),
+        }
+    }
+
+    fn with(self, others: &Self) -> Self {
+        Self::of(self.iter().chain(others.iter()).collect()).unwrap_or(self)
+    }
 }
 
 /// Until when the run in flight must have ended.
@@ -249,31 +275,44 @@ impl Schedule {
         running.chain(waiting).max().unwrap_or_default()
     }
 
-    /// Replaces all entries by those of `checks`. A probe that goes on with the same timing keeps its
-    /// phase, its due time and its run in flight; one whose timing changed keeps the run and comes no
-    /// later than its new period asks. Returns the probes whose run is nobody's any more.
+    /// Goes over to other pools: those that are just the same stand now where `moved` says, and `checks`
+    /// are of all others. A probe that goes on with the same timing keeps its phase, its due time and its
+    /// run in flight; one whose timing changed keeps the run and comes no later than its new period asks.
+    /// Returns the probes whose run is nobody's any more.
     pub(super) fn replace(
         &mut self,
+        moved: impl Fn(u32) -> Option<u32>,
         checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>,
         now: Time,
     ) -> Vec<ProbeId> {
-        let old = std::mem::take(&mut self.entries);
-        let new = gather(checks, now);
-        let kept = same_questions(&old, &new);
-        let mut old: Vec<Option<Entry>> = old.into_iter().map(Some).collect();
-        let mut changed = Vec::new();
-        for (new, kept) in new.into_iter().zip(kept) {
-            match kept.and_then(|at| old.get_mut(at)?.take()) {
-                Some(kept) => self.entries.push(kept.with_checks_of(new)),
-                None => changed.push(new),
+        let mut new = Questions::of(gather(checks, now));
+        let mut gone = Vec::new();
+        let goes_on = |mut entry: Entry| {
+            let asked = new.find_like(&entry);
+            // Few have company: the others move without a copy.
+            match (entry.places.clone().moved(&moved), asked) {
+                (Some(places), None) => entry.places = places,
+                (Some(places), Some(asked)) => {
+                    let places = places.with(&asked.places);
+                    entry = entry.with_checks_of(Entry { places, ..asked });
+                }
+                (None, Some(asked)) => entry = entry.with_checks_of(asked),
+                (None, None) => {
+                    gone.push(Some(entry));
+                    return None;
+                }
             }
-        }
-        self.add_changed(changed, &mut old, now);
+            Some(entry)
+        };
+        self.entries = std::mem::take(&mut self.entries).into_iter().filter_map(goes_on).collect();
+        self.add_changed(new.left(), &mut gone, now);
         self.entries.sort_unstable_by_key(|entry| entry.id);
         self.entries.shrink_to_fit();
-        let waiting = self.entries.iter().filter(|entry| !entry.is_running());
-        self.queue = waiting.map(|entry| Reverse((entry.next_run, entry.id))).collect();
-        old.into_iter().flatten().filter(Entry::is_running).map(|entry| entry.id).collect()
+        if self.queue.len() > 2 * self.entries.len() {
+            let waiting = self.entries.iter().filter(|entry| !entry.is_running());
+            self.queue = waiting.map(|entry| Reverse((entry.next_run, entry.id))).collect();
+        }
+        gone.into_iter().flatten().filter(Entry::is_running).map(|entry| entry.id).collect()
     }
 
     /// Takes other values of the same checks, by the place of a checker that has them.
@@ -290,19 +329,23 @@ impl Schedule {
     fn add_changed(&mut self, changed: Vec<Entry>, old: &mut [Option<Entry>], now: Time) {
         let mut leftover: BTreeMap<Identity, &mut Option<Entry>> =
             old.iter_mut().filter_map(|slot| Some((slot.as_ref()?.identity, slot))).collect();
+        self.queue.reserve(changed.len());
         for mut entry in changed {
             let timing = &entry.check.timing;
             if let Some(before) = leftover.remove(&entry.identity).and_then(Option::take) {
                 let next_run = before.next_run.min(now + timing.delay_loop);
-                self.entries.push(Entry { next_run, ..before }.with_checks_of(entry));
+                entry = Entry { next_run, ..before }.with_checks_of(entry);
             } else {
                 let share = self.spread.next();
                 (entry.phase, entry.next_run) =
                     (now + share.of(timing.delay_loop), now + share.of(timing.warmup));
                 entry.id = ProbeId(self.next_id);
                 self.next_id += 1;
-                self.entries.push(entry);
             }
+            if !entry.is_running() {
+                self.queue.push(Reverse((entry.next_run, entry.id)));
+            }
+            self.entries.push(entry);
         }
     }
 }
@@ -332,28 +375,40 @@ fn gather(checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>, now: Time
     checks.into_iter().zip(places).filter_map(entry).collect()
 }
 
-/// For each of `new` the place of the one in `old` that asks the same, equally often. No two of either do.
-fn same_questions(old: &[Entry], new: &[Entry]) -> Vec<Option<usize>> {
-    let sorted = |entries: &[Entry]| {
-        let mut places: Vec<usize> = (0..entries.len()).collect();
+/// Entries, no two of which ask the same equally often, to be found by what they ask.
+struct Questions {
+    entries: Vec<Entry>,
+    /// Their places, by what they ask.
+    sorted: Vec<usize>,
+    found: Vec<bool>,
+}
+
+impl Questions {
+    fn of(entries: Vec<Entry>) -> Self {
+        let mut sorted: Vec<usize> = (0..entries.len()).collect();
         let question = |at: &usize| entries.get(*at).map(Entry::question);
-        places.sort_unstable_by(|one, other| match (question(one), question(other)) {
+        sorted.sort_unstable_by(|one, other| match (question(one), question(other)) {
             (Some(one), Some(other)) => by_question(one, other),
             (None, _) | (_, None) => Ordering::Equal,
         });
-        places
-    };
-    let mut found = vec![None; new.len()];
-    let mut before = sorted(old).into_iter().peekable();
-    for at in sorted(new) {
-        let Some(wanted) = new.get(at).map(Entry::question) else { continue };
-        let to_wanted = |at: &usize| old.get(*at).map(|entry| by_question(entry.question(), wanted));
-        while before.next_if(|at| to_wanted(at) == Some(Ordering::Less)).is_some() {}
-        if let Some(slot) = found.get_mut(at) {
-            *slot = before.next_if(|at| to_wanted(at) == Some(Ordering::Equal));
-        }
+        let found = vec![false; entries.len()];
+        Self { entries, sorted, found }
     }
-    found
+
+    fn find_like(&mut self, entry: &Entry) -> Option<Entry> {
+        let wanted = entry.question();
+        let to_wanted = |at: &usize| {
+            self.entries.get(*at).map_or(Ordering::Less, |found| by_question(found.question(), wanted))
+        };
+        let at = *self.sorted.get(self.sorted.binary_search_by(to_wanted).ok()?)?;
+        *self.found.get_mut(at)? = true;
+        self.entries.get(at).cloned()
+    }
+
+    /// Those that were never found.
+    fn left(self) -> Vec<Entry> {
+        self.entries.into_iter().zip(self.found).filter(|(_, found)| !found).map(|(entry, _)| entry).collect()
+    }
 }
 
 /// Shares of a period that stay evenly spread however many are taken: multiples of the golden

@@ -122,7 +122,7 @@ fn describe(plan: &Plan, notes: &[String], costs: &Costs<'_>) -> Reply {
         };
     }
     let actions = counted(plan.actions.len(), "action");
-    let carried = counted(plan.carried.alive.len(), "real server");
+    let carried = counted(plan.carried.real_servers(), "real server");
     let _ = write!(text, "{actions}, {carried} carried over");
     if plan.actions.iter().any(Action::removes) {
         let _ = write!(text, ", {} lost", total.text());

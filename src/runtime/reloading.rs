@@ -353,7 +353,7 @@ fn summary(plan: &Plan) -> String {
     let removed = count(&[Kind::RemoveVirtualServer, Kind::RemoveRealServer, Kind::RemoveSorryServer]);
     let edited = count(&[Kind::EditVirtualServer, Kind::EditRealServer, Kind::SetSorryServer]);
     let added = count(&[Kind::AddVirtualServer, Kind::AddRealServer]);
-    let carried = plan.carried.alive.len();
+    let carried = plan.carried.real_servers();
     let carried = counted(carried, "real server");
     format!("{removed} removed, {edited} edited, {added} added, {carried} carried over")
 }

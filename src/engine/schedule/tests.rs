@@ -31,6 +31,11 @@ fn check(number: u16, delay_loop: Duration, warmup: Duration) -> (Place, Identit
     ((0, u32::from(number), 0), identity, Arc::new(check))
 }
 
+/// No pool stays just the same.
+fn all_go(_: u32) -> Option<u32> {
+    None
+}
+
 fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
@@ -84,7 +89,7 @@ fn first_runs_and_phases_are_spread_evenly() {
     for count in [1_u16, 2, 3, 10, 100, 1000] {
         let mut schedule = Schedule::default();
         let checks = (0..count).map(|n| check(n, 10 * SECOND, SECOND));
-        schedule.replace(checks, Time::ZERO);
+        schedule.replace(all_go, checks, Time::ZERO);
         let evenness = |times: Vec<u64>, whole: Duration| {
             let mut times = times;
             times.sort_unstable();
@@ -107,13 +112,13 @@ fn start(schedule: &mut Schedule, now: Time) -> Vec<ProbeId> {
 #[test]
 fn a_probe_in_flight_is_not_started_again() {
     let mut schedule = Schedule::default();
-    schedule.replace([check(1, SECOND, Duration::ZERO)].into_iter(), Time::ZERO);
+    schedule.replace(all_go, [check(1, SECOND, Duration::ZERO)].into_iter(), Time::ZERO);
     let started = start(&mut schedule, Time::ZERO);
     assert_eq!(started, [ProbeId(0)]);
     assert_eq!(start(&mut schedule, at(10_000_000_000)), []);
     assert_eq!(schedule.lateness(at(1_000_000_000)), Duration::ZERO);
     assert_eq!(schedule.lateness(at(10_000_000_000)), Duration::from_secs(9), "a second is its time-out");
-    schedule.replace([check(1, SECOND, Duration::ZERO)].into_iter(), at(500_000_000));
+    schedule.replace(all_go, [check(1, SECOND, Duration::ZERO)].into_iter(), at(500_000_000));
     assert_eq!(schedule.lateness(at(500_000_000)), Duration::ZERO, "a reload makes no run late");
     schedule.ended(ProbeId(0), None, at(10_500_000_000));
     assert_eq!(schedule.next_due(), Some(at(11_000_000_000)));
@@ -126,7 +131,7 @@ fn a_probe_in_flight_is_not_started_again() {
 #[test]
 fn a_retry_is_counted_from_the_end() {
     let mut schedule = Schedule::default();
-    schedule.replace([check(1, SECOND, Duration::ZERO)].into_iter(), Time::ZERO);
+    schedule.replace(all_go, [check(1, SECOND, Duration::ZERO)].into_iter(), Time::ZERO);
     start(&mut schedule, Time::ZERO);
     schedule.ended(ProbeId(0), Some(Duration::from_millis(300)), at(1_200_000_000));
     assert_eq!(schedule.next_due(), Some(at(1_500_000_000)));
@@ -137,17 +142,17 @@ fn what_a_replacement_keeps() {
     let (a, b, c) = (check(1, SECOND, SECOND), check(2, SECOND, SECOND), check(3, SECOND, SECOND));
     let slow_b = check(2, 9 * SECOND, SECOND);
     let mut schedule = Schedule::default();
-    assert_eq!(schedule.replace([a.clone(), b.clone(), c].into_iter(), Time::ZERO), []);
+    assert_eq!(schedule.replace(all_go, [a.clone(), b.clone(), c].into_iter(), Time::ZERO), []);
     let running = start(&mut schedule, at(999_999_999));
     assert_eq!(running, [ProbeId(0), ProbeId(2), ProbeId(1)]);
     // a as it was, b slower, c gone.
-    let cancelled = schedule.replace([slow_b, a.clone()].into_iter(), at(1_000_000_000));
+    let cancelled = schedule.replace(all_go, [slow_b, a.clone()].into_iter(), at(1_000_000_000));
     assert_eq!(cancelled, [ProbeId(2)]);
     assert_eq!(schedule.len(), 2);
     assert!(schedule.is_running(ProbeId(0)) && schedule.is_running(ProbeId(1)));
     assert!(!schedule.is_running(ProbeId(2)));
     // c again is another probe: an answer to the old one finds nobody.
-    assert_eq!(schedule.replace([a, b, check(3, SECOND, SECOND)].into_iter(), at(2_000_000_000)), []);
+    assert_eq!(schedule.replace(all_go, [a, b, check(3, SECOND, SECOND)].into_iter(), at(2_000_000_000)), []);
     assert!(schedule.entry(ProbeId(2)).is_none() && schedule.entry(ProbeId(3)).is_some());
 }
 
@@ -160,7 +165,7 @@ fn equal_questions_are_one_probe_and_other_speeds_are_not() {
     let other_warmup = check(1, SECOND, Duration::ZERO).2;
     let checks =
         [(place, identity, one), same, ((8, 8, 8), identity, slower), ((9, 9, 9), identity, other_warmup)];
-    schedule.replace(checks.into_iter(), Time::ZERO);
+    schedule.replace(all_go, checks.into_iter(), Time::ZERO);
     assert_eq!(schedule.len(), 2);
     let places = |id| schedule.entry(ProbeId(id)).unwrap().places.iter().collect::<Vec<_>>();
     assert_eq!(places(0), [place, (7, 7, 7), (9, 9, 9)]);
