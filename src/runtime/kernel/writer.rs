@@ -17,6 +17,9 @@ use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, syn
 
 /// For the dump that a withdrawal wants when some of it failed.
 const LAST_LOOK: Duration = Duration::from_secs(5);
+/// After a write, so that results that come in a storm are few writes: each costs more than the check that
+/// led to it. The first of them never waits.
+const GATHER: Duration = Duration::from_millis(5);
 /// Operations between two looks at the inbox: some tens of milliseconds at the worst.
 pub(super) const CHUNK: usize = 512;
 
@@ -113,12 +116,13 @@ impl WritingThread {
                 self.apply_settings();
             }
             // Before the first wish, what an earlier run owned would seem to be wanted no more.
-            if self.taken > Ticket::default() {
-                self.write();
-            }
+            let wrote = self.taken > Ticket::default() && self.write();
             if let Some(stop) = stop {
                 self.end(stop);
                 return;
+            }
+            if wrote {
+                std::thread::sleep(GATHER);
             }
         }
     }
@@ -198,10 +202,11 @@ impl WritingThread {
         }
     }
 
-    /// Plans and writes until nothing is left but what failed.
-    fn write(&mut self) {
+    /// Plans and writes until nothing is left but what failed. Was there anything to write?
+    fn write(&mut self) -> bool {
         let mut failed: Vec<OperationError> = Vec::new();
         let mut plan = self.ledger.plan();
+        let wrote = !plan.is_empty();
         while !plan.is_empty() {
             let rest = plan.split_off(plan.len().min(CHUNK));
             self.unreported.operations += plan.len();
@@ -230,6 +235,7 @@ impl WritingThread {
         } else {
             self.ask_for_dump();
         }
+        wrote
     }
 
     fn report_written(&mut self) {
