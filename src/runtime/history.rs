@@ -369,7 +369,8 @@ mod tests {
             real_server: None,
             reason: "moved or renamed web → shop".to_owned(),
         };
-        let plan = Plan { actions: vec![action], ..Plan::default() };
+        let mut plan = Plan::default();
+        plan.actions.push(action);
         let noted = history.note_reload(&plan, (&[before], engine.virtual_servers()), NOW);
         assert_eq!(noted[0].object(), "shop");
         let texts: Vec<String> = history.of("shop", id(1)).iter().map(|h| h.text()).collect();

@@ -17,8 +17,11 @@ use crate::engine::model::Timeouts;
 use crate::engine::table::ServiceId;
 use crate::engine::{Engine, Time};
 
-/// Between two writes of the file.
+/// Between two writes of the file, at least and at most, and how much longer than a write they are: thousands
+/// of checks take some time to write.
 const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const PAUSE_FOR_WRITE: u32 = 10;
 /// How long changes wait for a disk that does not answer. Traffic matters more than the record.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -45,6 +48,7 @@ pub(super) struct Recorder {
     changed: bool,
     /// When a write was last begun, or refused.
     last: Option<Time>,
+    pause: Duration,
     saving: Option<Saving>,
     failing: bool,
 }
@@ -95,6 +99,7 @@ impl Recorder {
             held_since: None,
             changed: false,
             last: None,
+            pause: PAUSE,
             saving: None,
             failing: false,
         }
@@ -186,7 +191,7 @@ impl Recorder {
         self.file.as_ref()?;
         let patience = self.held_since.map(|since| since + PATIENCE);
         let rest = self.last.filter(|_| self.saving.is_none() && (self.changed || self.is_urgent()));
-        [patience, rest.map(|last| last + PAUSE)].into_iter().flatten().min()
+        [patience, rest.map(|last| last + self.pause)].into_iter().flatten().min()
     }
 
     /// Waits for the answer to the write under way, if there is one.
@@ -201,7 +206,9 @@ impl Recorder {
     }
 
     /// The write under way has ended: what waited for it is free.
-    pub(super) fn handle_answer(&mut self, result: std::io::Result<()>) -> (Held, Option<News>) {
+    pub(super) fn handle_answer(&mut self, result: std::io::Result<()>, now: Time) -> (Held, Option<News>) {
+        let took = self.last.map_or(Duration::ZERO, |last| now.since(last));
+        self.pause = (took * PAUSE_FOR_WRITE).clamp(PAUSE, LONGEST_PAUSE);
         let saving = self.saving.take();
         let news = match result {
             Ok(()) => std::mem::take(&mut self.failing).then_some(News::Recovered),
@@ -225,7 +232,7 @@ impl Recorder {
             self.changed = true;
             free = self.release_all();
         }
-        let rested = self.last.is_none_or(|last| now.since(last) >= PAUSE);
+        let rested = self.last.is_none_or(|last| now.since(last) >= self.pause);
         if self.saving.is_some() || !(self.is_urgent() || self.changed && rested) {
             return (free, news);
         }

@@ -2,10 +2,11 @@
 //! is an error, never a panic, and never half of a state.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::state_file::State;
 use crate::engine::announcements::VirtualAddress;
@@ -17,13 +18,6 @@ use crate::engine::{CheckerState, Identity, Time};
 
 const VERSION: u32 = 1;
 
-/// A rendered state and where in it the stamp stands.
-#[derive(Debug)]
-pub(super) struct Stored {
-    pub(super) text: String,
-    pub(super) stamp_at: u64,
-}
-
 /// A time as text of fixed width, so that it can be replaced in place.
 pub(super) fn stamp(now: Time) -> String {
     format!("{:020}", now.as_nanos())
@@ -31,7 +25,7 @@ pub(super) fn stamp(now: Time) -> String {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct File<Pools> {
     version: u32,
     boot_id: String,
     /// Nanoseconds since boot when the verdicts were known to be current.
@@ -44,7 +38,16 @@ struct File {
     /// When servers left by a verdict, in nanoseconds since boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left: Vec<u64>,
-    virtual_servers: Vec<Pool>,
+    virtual_servers: Pools,
+}
+
+/// Written one after the other: all of them at once are several times as large as the memory of them.
+struct Pools<'a>(&'a [RememberedVirtualServer]);
+
+impl Serialize for Pools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(render_pool))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,7 +114,8 @@ fn is_zero(number: &u32) -> bool {
 
 // -- writing --------------------------------------------------------------------------------
 
-pub(super) fn render(state: &State, boot_id: &str) -> Stored {
+/// Writes the text of a state; where in it the stamp stands.
+pub(super) fn write(state: &State, boot_id: &str, to: impl Write) -> std::io::Result<u64> {
     let State { memory, owned, announced, original_timeouts } = state;
     let seconds = |t: Option<NonZeroU32>| t.map_or(0, NonZeroU32::get);
     let stamp = stamp(memory.saved_at.unwrap_or(Time::ZERO));
@@ -123,12 +127,32 @@ pub(super) fn render(state: &State, boot_id: &str) -> Stored {
         announced: announced.iter().map(ToString::to_string).collect(),
         original_timeouts: original_timeouts.map(|t| [seconds(t.tcp), seconds(t.tcp_fin), seconds(t.udp)]),
         left: memory.left.iter().map(|at| at.as_nanos()).collect(),
-        virtual_servers: memory.virtual_servers.iter().map(render_pool).collect(),
+        virtual_servers: Pools(&memory.virtual_servers),
     };
-    // Strings, numbers and vectors of them always serialise.
-    let text = serde_json::to_string(&file).unwrap_or_default();
-    let stamp_at = text.find(&stamp).unwrap_or_default() as u64;
-    Stored { text, stamp_at }
+    serde_json::to_writer(to, &file)?;
+    Ok(stamp_at(boot_id))
+}
+
+/// The stamp is of fixed width, and the third value of the file.
+fn stamp_at(boot_id: &str) -> u64 {
+    let before = format!(r#"{{"version":{VERSION},"boot_id":{},"stamp":""#, serde_json::json!(boot_id));
+    before.len() as u64
+}
+
+/// The whole text, for tests.
+#[cfg(any(test, feature = "fuzzing"))]
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) text: String,
+    pub(super) stamp_at: u64,
+}
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[expect(clippy::unwrap_used, reason = "memory takes every write, and the text is UTF-8")]
+pub(super) fn render(state: &State, boot_id: &str) -> Stored {
+    let mut text = Vec::new();
+    let stamp_at = write(state, boot_id, &mut text).unwrap();
+    Stored { text: String::from_utf8(text).unwrap(), stamp_at }
 }
 
 fn render_pool(pool: &RememberedVirtualServer) -> Pool {
@@ -187,7 +211,7 @@ fn render_check(identity: Identity, state: &CheckerState) -> Check {
 /// Times of another boot mean nothing: verdicts lose their age, and an order that was to end keeps
 /// what was left of its time when the file was last stamped.
 pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, String> {
-    let file: File = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let file: File<Vec<Pool>> = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if file.version != VERSION {
         return Err(format!("version {}, this lvsd reads version {VERSION}", file.version));
     }

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use super::clock;
-use super::remembered::{self, Stored};
+use super::remembered;
 use crate::engine::Time;
 use crate::engine::announcements::VirtualAddress;
 use crate::engine::memory::Memory;
@@ -22,6 +22,9 @@ use crate::engine::table::ServiceId;
 
 /// A state file larger than this is not one of ours: 100,000 checks take some 20 MB.
 const LARGEST: u64 = 64 << 20;
+
+/// Of the text, which is never whole in memory.
+const BUFFER: usize = 64 << 10;
 
 /// States and stamps that wait for the disk.
 const QUEUE: usize = 4;
@@ -117,7 +120,7 @@ fn write_states(path: &Path, receiver: &Receiver<Job>) {
     for job in receiver {
         match job {
             Job::Save(state, answer) => {
-                let result = write(path, &remembered::render(&state, &clock::boot_id()));
+                let result = write(path, &state, &clock::boot_id());
                 let (file, reply) = match result {
                     Ok(file) => (Some(file), Ok(())),
                     Err(error) => (None, Err(error)),
@@ -138,30 +141,37 @@ fn write_states(path: &Path, receiver: &Receiver<Job>) {
 
 /// Replaces the file. Whoever reads it sees the old one or the new one, whole. Returns the file and
 /// where its stamp is.
-fn write(path: &Path, stored: &Stored) -> std::io::Result<(File, u64)> {
+fn write(path: &Path, state: &State, boot_id: &str) -> std::io::Result<(File, u64)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // The same in each run: what a kill in the middle of a write leaves goes at the next one.
     let temporary = path.with_file_name(format!(".{name}.new"));
-    let result = write_and_rename(&temporary, path, stored);
+    let result = write_and_rename(&temporary, path, state, boot_id);
     if result.is_err() {
         let _ = std::fs::remove_file(&temporary);
     }
     result
 }
 
-fn write_and_rename(temporary: &Path, path: &Path, stored: &Stored) -> std::io::Result<(File, u64)> {
+fn write_and_rename(
+    temporary: &Path,
+    path: &Path,
+    state: &State,
+    boot_id: &str,
+) -> std::io::Result<(File, u64)> {
     match std::fs::remove_file(temporary) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
         Ok(()) | Err(_) => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
-    file.write_all(stored.text.as_bytes())?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
+    let mut text = BufWriter::with_capacity(BUFFER, file);
+    let stamp_at = remembered::write(state, boot_id, &mut text)?;
+    let file = text.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.sync_all()?;
     std::fs::rename(temporary, path)?;
     if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
         File::open(directory)?.sync_all()?;
     }
-    Ok((file, stored.stamp_at))
+    Ok((file, stamp_at))
 }
 
 #[cfg(test)]

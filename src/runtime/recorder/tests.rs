@@ -101,7 +101,7 @@ impl Rig {
     fn answer(&mut self) -> (Held, Option<News>) {
         let answered = async { tokio::time::timeout(SOON, self.recorder.answered()).await };
         let result = self.runtime.block_on(answered).expect("an answer");
-        self.recorder.handle_answer(result)
+        self.recorder.handle_answer(result, self.now)
     }
 
     fn on_disk(&self) -> Option<State> {
