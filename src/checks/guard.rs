@@ -11,10 +11,9 @@ use std::time::Instant;
 
 use crate::engine::model::{Fault, Outcome, Phase, Verdict};
 
-/// Awaits `future`; if it panics, the outcome is a failure in [`Phase::Internal`] with the
+/// Awaits `future`, which has `started`; if it panics, the outcome is a failure in [`Phase::Internal`] with the
 /// panic's text, and the future is not polled again.
-pub async fn guarded<F: Future<Output = Outcome>>(future: F) -> Outcome {
-    let started = Instant::now();
+pub async fn guarded<F: Future<Output = Outcome>>(started: Instant, future: F) -> Outcome {
     let mut future = pin!(future);
     poll_fn(move |cx| {
         // Nothing outlives the future that it could have left half changed: a probe owns its
@@ -51,7 +50,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_a_failed_check_with_its_text() {
-        let outcome = guarded(async {
+        let outcome = guarded(Instant::now(), async {
             tokio::task::yield_now().await;
             panic!("index {} out of range", 7)
         })
@@ -60,7 +59,7 @@ mod tests {
             Fault { phase: Phase::Internal, reason: "the check panicked: index 7 out of range".to_owned() };
         assert_eq!(outcome.verdict, Verdict::Failure(fault));
 
-        let outcome = guarded(async { std::panic::panic_any(3_u8) }).await;
+        let outcome = guarded(Instant::now(), async { std::panic::panic_any(3_u8) }).await;
         let Verdict::Failure(fault) = outcome.verdict else { panic!("{outcome:?}") };
         assert_eq!(fault.reason, "the check panicked: no text");
     }
@@ -69,6 +68,6 @@ mod tests {
     async fn an_outcome_passes_through() {
         let fault = Fault { phase: Phase::Connect, reason: "x".to_owned() };
         let outcome = Outcome { verdict: Verdict::LocalError(fault), latency: Duration::from_secs(3) };
-        assert_eq!(guarded(async { outcome.clone() }).await, outcome);
+        assert_eq!(guarded(Instant::now(), async { outcome.clone() }).await, outcome);
     }
 }

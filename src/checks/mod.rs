@@ -44,7 +44,10 @@ use prepare::Plan;
 ///
 /// Needs a tokio runtime with I/O and time enabled. Dropping the future closes its socket.
 pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
-    let started = Instant::now();
+    probe_since(Instant::now(), target, prepared, timeout).await
+}
+
+async fn probe_since(started: Instant, target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
     let mut sleep = pin!(deadline::timer(started.into(), timeout));
     let mut deadline = Deadline::new(sleep.as_mut(), timeout);
     let mut weight = WeightChange::None;
@@ -71,10 +74,11 @@ pub async fn probe(target: &Target, prepared: &Prepared, timeout: Duration) -> O
     Outcome { verdict, latency: started.elapsed() }
 }
 
-/// [`probe`], with a panic turned into a failed check.
-pub async fn run(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
+/// [`probe`], with a panic turned into a failed check. `started` is now: whoever asks has read the clock,
+/// which costs as much as a system call where it is one.
+pub async fn run(started: Instant, target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
     // Pinned here: passed by value it would lie in this future twice.
-    guarded(pin!(probe(target, prepared, timeout))).await
+    guarded(started, pin!(probe_since(started, target, prepared, timeout))).await
 }
 
 #[cfg(test)]

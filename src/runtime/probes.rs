@@ -4,16 +4,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use super::clock;
 use crate::checks::{self, Prepared, Scripts};
+use crate::engine::ProbeId;
 use crate::engine::model::{Check, CheckKind, Config, Fault, Outcome, Phase, Verdict};
-use crate::engine::{ProbeId, Time};
 
 /// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -86,16 +85,20 @@ impl Probes {
         std::mem::replace(&mut self.prepared, prepared)
     }
 
-    /// Begins one run that was due at `due`. Its outcome comes through the channel, whatever happens in it.
-    pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>, due: Time) {
+    /// Begins one run, which is `late` by so much at `now`. Its outcome comes through the channel, whatever
+    /// happens in it.
+    pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>, late: Duration, now: Instant) {
         let prepared = self.prepared.of(&check.probe.kind);
         let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
-            let late = clock::now().since(due);
+            let started = Instant::now();
+            let late = late + started.saturating_duration_since(now);
             let outcome = match prepared {
-                Some(prepared) => checks::run(&check.probe.target, &prepared, check.timing.timeout).await,
+                Some(prepared) => {
+                    checks::run(started, &check.probe.target, &prepared, check.timing.timeout).await
+                }
                 // Every kind of a configuration is prepared before it comes into force.
                 None => never_prepared(),
             };

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
@@ -162,24 +162,27 @@ impl Supervisor {
     /// Until a signal ends it, or a thread breaks that the table depends on.
     pub(super) async fn run(mut self) -> ExitCode {
         self.settle_settings();
-        self.turn();
+        let mut now = clock::now();
+        self.turn(now);
         // A table without services needs no change, but an answer too.
         self.progress.asked = self.writer.want(vec![]);
         loop {
-            let input = self.next_input().await;
+            let input = self.next_input(now).await;
+            // Twice a turn: where the clock is a system call, reading it for each step would cost as much as
+            // a check.
             let began = clock::now();
             self.engine.handle_turn(began);
-            match self.handle(input) {
-                ControlFlow::Continue(()) => self.turn(),
+            match self.handle(input, began) {
+                ControlFlow::Continue(()) => self.turn(began),
                 ControlFlow::Break(End::Asked) => return self.stop().await,
                 ControlFlow::Break(End::Broken) => return self.abandon().await,
             }
-            self.counters.note_turn(clock::now().since(began));
+            now = clock::now();
+            self.counters.note_turn(now.since(began));
         }
     }
 
-    async fn next_input(&mut self) -> Input {
-        let now = clock::now();
+    async fn next_input(&mut self, now: Time) -> Input {
         let wake = [
             self.engine.poll_timeout(),
             self.recorder.poll_timeout(),
@@ -211,8 +214,7 @@ impl Supervisor {
         }
     }
 
-    fn handle(&mut self, input: Input) -> ControlFlow<End> {
-        let now = clock::now();
+    fn handle(&mut self, input: Input, now: Time) -> ControlFlow<End> {
         match input {
             Input::Outcomes(outcomes) => {
                 for ended in outcomes {
@@ -238,7 +240,7 @@ impl Supervisor {
             Input::Planned(planned) => self.handle_planned(*planned),
             Input::Saved(result) => {
                 self.counters.note_saved(&result);
-                let (held, news) = self.recorder.handle_answer(result);
+                let (held, news) = self.recorder.handle_answer(result, now);
                 self.pass_on(held, news);
             }
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
@@ -252,18 +254,19 @@ impl Supervisor {
     }
 
     /// Carries out what the engine has decided, and shows that the loop lives.
-    fn turn(&mut self) {
-        let now = clock::now();
+    fn turn(&mut self, now: Time) {
         if now >= self.progress.next_tick {
             self.health.vitals.note_lateness(self.engine.lateness(now));
         }
         self.engine.handle_timeout(now);
         self.health.vitals.note_frozen(self.engine.is_frozen());
+        let mut started = None;
         while let Some(command) = self.engine.next_command() {
             match command {
                 Command::Start { id, check } => {
-                    let due = self.engine.due(id).unwrap_or(now);
-                    self.probes.start(id, check, due);
+                    let (at, instant) = *started.get_or_insert_with(|| (clock::now(), Instant::now()));
+                    let late = self.engine.due(id).map_or(Duration::ZERO, |due| at.since(due));
+                    self.probes.start(id, check, late, instant);
                 }
                 Command::Cancel { id } => self.probes.cancel(id),
             }
