@@ -97,7 +97,7 @@ impl Engine {
         let self_test = SelfTest::new(&config.daemon.self_test);
         let mut engine = Self { now, self_test, ..Self::default() };
         let past = Past::of_start(config, memory, observed, now);
-        let plan = Plan::new(&[], config, &Presence::default());
+        let plan = Plan::of_start(config);
         engine.pools = build_pools(config, Vec::new(), &past, &plan, now);
         engine.rates.left = memory.left(now).collect();
         engine.rates.replaced(config.daemon.max_down_rate);

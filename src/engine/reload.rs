@@ -23,6 +23,8 @@ pub struct Plan {
     pub removed: Removed,
     /// For each virtual server of the new configuration the running pool that is just the same.
     pub(super) same: Vec<Option<usize>>,
+    /// Nothing ran before: all is new.
+    starts: bool,
 }
 
 /// How much of what there is goes away.
@@ -141,6 +143,11 @@ impl Plan {
         plan
     }
 
+    /// Of the first configuration. Names no actions: nobody asks what a start adds.
+    pub(super) fn of_start(config: &Config) -> Self {
+        Self { same: vec![None; config.virtual_servers.len()], starts: true, ..Self::default() }
+    }
+
     /// Of a configuration that is the one in force.
     fn of_nothing_new(pools: &[VirtualServer]) -> Self {
         let of_servers = pools.iter().map(|pool| pool.real_servers.len()).sum();
@@ -163,7 +170,7 @@ impl Plan {
     /// Does a real server begin the reload down? Only a new one whose check is alpha: a survivor
     /// keeps whatever it was, and nobody has looked at a new one yet.
     pub(super) fn starts_down(&self, server: ServerKey, alpha: bool) -> bool {
-        alpha && self.new_servers.contains(&server)
+        alpha && (self.starts || self.new_servers.contains(&server))
     }
 
     fn act(

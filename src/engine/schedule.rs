@@ -326,15 +326,15 @@ impl Schedule {
 
     /// Entries that are asked anew: the same question with other timing, or a new question. Takes the former
     /// out of `old`.
-    fn add_changed(&mut self, changed: Vec<Entry>, old: &mut [Option<Entry>], now: Time) {
+    fn add_changed(&mut self, mut changed: Vec<Entry>, old: &mut [Option<Entry>], now: Time) {
         let mut leftover: BTreeMap<Identity, &mut Option<Entry>> =
             old.iter_mut().filter_map(|slot| Some((slot.as_ref()?.identity, slot))).collect();
         self.queue.reserve(changed.len());
-        for mut entry in changed {
+        for entry in &mut changed {
             let timing = &entry.check.timing;
             if let Some(before) = leftover.remove(&entry.identity).and_then(Option::take) {
                 let next_run = before.next_run.min(now + timing.delay_loop);
-                entry = Entry { next_run, ..before }.with_checks_of(entry);
+                *entry = Entry { next_run, ..before }.with_checks_of(entry.clone());
             } else {
                 let share = self.spread.next();
                 (entry.phase, entry.next_run) =
@@ -345,7 +345,11 @@ impl Schedule {
             if !entry.is_running() {
                 self.queue.push(Reverse((entry.next_run, entry.id)));
             }
-            self.entries.push(entry);
+        }
+        if self.entries.is_empty() {
+            self.entries = changed;
+        } else {
+            self.entries.append(&mut changed);
         }
     }
 }
@@ -354,18 +358,24 @@ impl Schedule {
 /// still to be given.
 fn gather(checks: impl Iterator<Item = (Place, Identity, Arc<Check>)>, now: Time) -> Vec<Entry> {
     let checks: Vec<_> = checks.collect();
-    let mut order: Vec<(usize, Place, (Identity, &Timing))> = (0..)
-        .zip(&checks)
-        .map(|(at, (place, identity, check))| (at, *place, (*identity, check.timing.as_ref())))
-        .collect();
-    order.sort_unstable_by(|one, other| by_question(one.2, other.2).then_with(|| one.0.cmp(&other.0)));
+    let question = |at: &u32| {
+        checks.get(*at as usize).map(|(place, identity, check)| (*place, (*identity, check.timing.as_ref())))
+    };
+    let asks_like = |one: &u32, other: &u32| match (question(one), question(other)) {
+        (Some((_, one)), Some((_, other))) => by_question(one, other),
+        (None, _) | (_, None) => Ordering::Equal,
+    };
+    let mut order: Vec<u32> = (0..).zip(&checks).map(|(at, _)| at).collect();
+    order.sort_unstable_by(|one, other| asks_like(one, other).then_with(|| one.cmp(other)));
+    // Of the first of those that share a run; of the others nothing.
     let mut places: Vec<Option<Places>> = vec![None; checks.len()];
-    for shared in order.chunk_by(|one, other| by_question(one.2, other.2).is_eq()) {
-        let Some(((first, place, _), others)) = shared.split_first() else { continue };
-        let mut all = Places::One(*place);
-        others.iter().for_each(|(_, place, _)| all.push(*place));
-        if let Some(slot) = places.get_mut(*first) {
-            *slot = Some(all);
+    for shared in order.chunk_by(|one, other| asks_like(one, other).is_eq()) {
+        let mut all = shared.iter().filter_map(question).map(|(place, _)| place);
+        let (Some(first), Some(place)) = (shared.first(), all.next()) else { continue };
+        let mut those = Places::One(place);
+        all.for_each(|place| those.push(place));
+        if let Some(slot) = places.get_mut(*first as usize) {
+            *slot = Some(those);
         }
     }
     let (id, run) = (ProbeId(0), Run::None);
@@ -407,7 +417,9 @@ impl Questions {
 
     /// Those that were never found.
     fn left(self) -> Vec<Entry> {
-        self.entries.into_iter().zip(self.found).filter(|(_, found)| !found).map(|(entry, _)| entry).collect()
+        let (mut entries, mut found) = (self.entries, self.found.into_iter());
+        entries.retain(|_| found.next() != Some(true));
+        entries
     }
 }
 

@@ -41,9 +41,16 @@ pub fn plan_services<'a>(
             (Some(_), None) | (None, None) => {}
         }
     }
-    removals.append(&mut edits);
-    removals.append(&mut additions);
-    removals
+    joined(joined(removals, edits), additions)
+}
+
+/// Mostly one of them is empty, and the other long.
+fn joined(mut first: Vec<Operation>, mut second: Vec<Operation>) -> Vec<Operation> {
+    if first.is_empty() {
+        return second;
+    }
+    first.append(&mut second);
+    first
 }
 
 fn edit_service(operations: &mut Vec<Operation>, service: ServiceId, old: &Service, new: &Service) {

@@ -207,16 +207,20 @@ impl WritingThread {
         let mut failed: Vec<OperationError> = Vec::new();
         let mut plan = self.ledger.plan();
         let wrote = !plan.is_empty();
-        while !plan.is_empty() {
-            let rest = plan.split_off(plan.len().min(CHUNK));
-            self.unreported.operations += plan.len();
-            let answered = self.write_chunk(&plan, &mut failed);
-            plan = rest;
+        let mut left = plan.as_slice();
+        while let Some((chunk, rest)) =
+            left.split_at_checked(left.len().min(CHUNK)).filter(|(c, _)| !c.is_empty())
+        {
+            self.unreported.operations += chunk.len();
+            let answered = self.write_chunk(chunk, &mut failed);
+            left = rest;
             if !answered {
-                plan.iter().for_each(|operation| self.ledger.failed(operation));
-                plan.clear();
-            } else if !plan.is_empty() && self.take_newer_wishes() {
+                left.iter().for_each(|operation| self.ledger.failed(operation));
+                break;
+            }
+            if !left.is_empty() && self.take_newer_wishes() {
                 plan = self.ledger.plan();
+                left = plan.as_slice();
             }
         }
         self.ledger.settle();
