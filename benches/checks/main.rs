@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench --bench checks                    processor time of tcp, http and https
 //! cargo bench --bench checks -- tcp             of one of them
-//! cargo bench --bench checks -- --calls         system calls per check, counted by strace
+//! cargo bench --profile counts --bench checks -- --calls         system calls per check, counted by strace
 //! ```
 //!
 //! Both sides run in this process by turns, against a server in another one; each turn's processor time is

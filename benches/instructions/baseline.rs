@@ -14,10 +14,10 @@ const BOUND: u64 = 10;
 /// The same where another compiler than the baseline's made the program: its own changes are in it.
 const OTHER_COMPILER: u64 = 30;
 
-const RENEW: &str = "cargo bench --bench instructions -- --renew";
+const RENEW: &str = "cargo bench --profile counts --bench instructions -- --renew";
 
 const HEAD: &str = "# Instructions of each case of benches/instructions, as callgrind counts them. Written by\n\
-                    #   cargo bench --bench instructions -- --renew\n";
+                    #   cargo bench --profile counts --bench instructions -- --renew\n";
 
 pub(crate) struct Baseline {
     compiler: String,

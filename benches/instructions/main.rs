@@ -3,9 +3,9 @@
 //! counted stands in `cases`.
 //!
 //! ```text
-//! cargo bench --bench instructions              all cases
-//! cargo bench --bench instructions -- NAME …    those whose names have one of these in them
-//! cargo bench --bench instructions -- --renew   all, and baseline.txt written anew
+//! cargo bench --profile counts --bench instructions              all cases
+//! cargo bench --profile counts --bench instructions -- NAME …    those whose names have one of these in them
+//! cargo bench --profile counts --bench instructions -- --renew   all, and baseline.txt written anew
 //! ```
 //!
 //! Each case runs in a process of its own under valgrind, which counts only what is done within
@@ -25,7 +25,7 @@ use anyhow::{Context, Result, bail};
 use baseline::Baseline;
 use cases::{BOUNDS, CASES};
 
-const USAGE: &str = "cargo bench --bench instructions -- [--renew] [NAME …]";
+const USAGE: &str = "cargo bench --profile counts --bench instructions -- [--renew] [NAME …]";
 
 /// Callgrind counts from its beginning to its end; a symbol of this name is what it is told.
 #[inline(never)]

@@ -214,6 +214,10 @@ impl Engine {
         self.commands.pop_front()
     }
 
+    pub fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
+    }
+
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
