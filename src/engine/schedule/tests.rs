@@ -171,3 +171,45 @@ fn equal_questions_are_one_probe_and_other_speeds_are_not() {
     assert_eq!(places(0), [place, (7, 7, 7), (9, 9, 9)]);
     assert_eq!(places(1), [(8, 8, 8)]);
 }
+
+#[test]
+fn pools_that_stay_take_their_places_with_them() {
+    let of = |pool: u32, number: u16| {
+        let ((_, server, checker), identity, check) = check(number, SECOND, SECOND);
+        ((pool, server, checker), identity, check)
+    };
+    let mut schedule = Schedule::default();
+    // All three pools ask the first, and each one of its own.
+    let all = [of(0, 1), of(0, 2), of(1, 1), of(1, 3), of(2, 1), of(2, 4)];
+    schedule.replace(all_go, all.into_iter(), Time::ZERO);
+    assert_eq!(start(&mut schedule, at(999_999_999)).len(), 4);
+    let phase = |schedule: &Schedule, id| schedule.entry(ProbeId(id)).unwrap().phase;
+    let phases = [0, 2, 3].map(|id| phase(&schedule, id));
+    // The first goes, the second stands in its place, the third is another: it asks both, and one more.
+    let second = |pool| (pool == 1).then_some(0);
+    let third = [of(1, 1), of(1, 4), of(1, 5)];
+    assert_eq!(schedule.replace(second, third.into_iter(), at(1_000_000_000)), [ProbeId(1)]);
+    let places = |id| schedule.entry(ProbeId(id)).unwrap().places.iter().collect::<Vec<_>>();
+    assert_eq!(places(0), [(0, 1, 0), (1, 1, 0)]);
+    assert_eq!((places(2), places(3), places(4)), (vec![(0, 3, 0)], vec![(1, 4, 0)], vec![(1, 5, 0)]));
+    assert_eq!([0, 2, 3].map(|id| phase(&schedule, id)), phases);
+    assert!([0, 2, 3].iter().all(|id| schedule.is_running(ProbeId(*id))) && !schedule.is_running(ProbeId(4)));
+    // Nobody asks the shared one but the pool that stays, and then nobody.
+    assert_eq!(
+        schedule.replace(|pool| (pool == 0).then_some(0), std::iter::empty(), at(1_100_000_000)),
+        [ProbeId(3)]
+    );
+    assert_eq!(schedule.entry(ProbeId(0)).unwrap().places.iter().collect::<Vec<_>>(), [(0, 1, 0)]);
+    assert_eq!(schedule.replace(all_go, std::iter::empty(), at(1_200_000_000)), [ProbeId(0), ProbeId(2)]);
+    assert_eq!((schedule.len(), start(&mut schedule, at(9_000_000_000))), (0, vec![]));
+}
+
+#[test]
+fn times_that_nobody_has_any_more_do_not_pile_up() {
+    let mut schedule = Schedule::default();
+    for turn in 0..1000 {
+        let checks = (0..10).map(|n| check(n + 10 * (turn % 2), 60 * SECOND, 60 * SECOND));
+        schedule.replace(all_go, checks, at(u64::from(turn)));
+        assert!(schedule.queue.len() <= 2 * schedule.len(), "{}", schedule.queue.len());
+    }
+}

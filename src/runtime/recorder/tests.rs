@@ -302,3 +302,20 @@ fn the_last_word_is_on_disk_when_the_recorder_has_finished() {
     let found = state_file::read(&directory.path().join("state.json"), super::super::clock::now()).unwrap();
     assert_eq!(found, Some(state));
 }
+
+#[test]
+fn the_longer_a_write_takes_the_longer_is_the_pause_after_it() {
+    let mut rig = Rig::new(&[]);
+    let millis = Duration::from_millis;
+    for (takes, pause) in [(1, 1000), (99, 1000), (200, 2000), (400, 4000), (30_000, 5000), (0, 1000)] {
+        rig.recorder.note_change();
+        rig.quiet_turn();
+        assert!(rig.is_saving());
+        let began = rig.now;
+        rig.pass(millis(takes));
+        rig.answer();
+        rig.recorder.note_change();
+        assert_eq!(rig.recorder.poll_timeout(), Some(began + millis(pause)), "{takes} ms");
+        rig.now = (began + millis(pause)).max(rig.now);
+    }
+}
