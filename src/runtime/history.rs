@@ -35,11 +35,13 @@ pub(super) struct History {
     of_object: BTreeMap<Object, VecDeque<u64>>,
     last_number: u64,
     in_all: usize,
+    /// The wall clock at the moment of the last one: of thousands at one moment it is read once.
+    wall: Option<(Time, SystemTime)>,
 }
 
 impl Default for History {
     fn default() -> Self {
-        Self { all: BTreeMap::new(), of_object: BTreeMap::new(), last_number: 0, in_all: IN_ALL }
+        Self { all: BTreeMap::new(), of_object: BTreeMap::new(), last_number: 0, in_all: IN_ALL, wall: None }
     }
 }
 
@@ -99,15 +101,11 @@ impl History {
         self.last_number += 1;
         let (virtual_server, real_server) = object.clone();
         let number = self.last_number;
-        let happening = Happening {
-            number,
-            at: SystemTime::now(),
-            time: now,
-            virtual_server,
-            real_server,
-            what,
-            because,
-        };
+        let (_, at) = *self.wall.insert(match self.wall {
+            Some((time, at)) if time == now => (time, at),
+            Some(_) | None => (now, SystemTime::now()),
+        });
+        let happening = Happening { number, at, time: now, virtual_server, real_server, what, because };
         let happening = Arc::new(happening);
         self.all.insert(number, Arc::clone(&happening));
         let ring = self.of_object.entry(object).or_default();
