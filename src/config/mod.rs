@@ -45,7 +45,7 @@ pub use diagnostics::{Diagnostic, Diagnostics, Label, Line, MAX_SHOWN, Palette, 
 pub use sources::Sources;
 
 use crate::engine::model::Config;
-use context::{Context, Section};
+use context::{Context, Origin, Section};
 use pem::{PemReader, ReadFile};
 use pieces::Pieces;
 use raw::Root;
@@ -93,15 +93,15 @@ fn load_in_pieces(sources: &Sources, read_pem: ReadFile<'_>, secrets: secret::Ju
     let pieces: Vec<Pieces<'_>> = files.iter().map(|file| Pieces::cut(file.text())).collect();
     let parsed: Vec<DeTable<'_>> = pieces.iter().map(Pieces::parse_rest).collect::<Option<_>>()?;
     let mut root = Root::default();
-    for (table, index) in parsed.iter().zip(0..) {
-        root.read_file(&mut cx, Section::root(table, index, 0));
+    for ((pieces, rest), index) in pieces.iter().zip(&parsed).zip(0..) {
+        root.read_file(&mut cx, Section::root(rest, index, pieces.origin_of_rest()));
     }
     let mut all = lower::Lowering::new(&mut cx, &root);
     for (pieces, index) in pieces.iter().zip(0..) {
         for (base, text) in pieces.virtual_servers() {
             let table = pieces::parse_virtual_server(text)?;
             let mut one = Root::default();
-            one.read_file(&mut cx, Section::root(&table, index, base));
+            one.read_file(&mut cx, Section::root(&table, index, Origin::At(base)));
             one.virtual_servers.iter().for_each(|vs| all.add(&mut cx, vs));
         }
     }
@@ -143,7 +143,7 @@ fn load_whole(
         .collect();
     let mut root = Root::default();
     for ((table, rest), index) in parsed.iter().zip(&rest).zip(0..) {
-        root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index, 0));
+        root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index, Origin::At(0)));
     }
     let config = if is_whole {
         Some(lower::lower(&mut cx, &root))

@@ -59,6 +59,9 @@ const SERVER: &str = "[[virtual_server]]\naddress = \"192.0.2.1:80\"\ncheck = \"
 fn what_stands_after_the_virtual_servers_counts_as_well() {
     assert!(agree_on(&format!("{SERVER}\n[check.web]\ntcp = {{}}\n[daemon]\nname = \"a\"\n")));
     assert!(agree_on(&format!("{SERVER}[check.web]\r\ntcp = {{}}\r\n")));
+    let unused = "[check.a]\ntcp = {}\n[check.b]\ntcp = {}\n";
+    let other = SERVER.replace("192.0.2.1", "192.0.2.2");
+    assert!(agree_on(&format!("[check.web]\ntcp = {{}}\n{SERVER}{unused}{other}[check.c]\ntcp = {{}}\n")));
     agree_on(&format!("\u{feff}{SERVER}[check.web]\ntcp = {{}}\n"));
 }
 
