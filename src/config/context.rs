@@ -16,18 +16,44 @@ use crate::engine::model::CheckKind;
 pub(super) struct Context<'a> {
     pub(super) files: &'a [File],
     pub(super) findings: Findings,
-    pub(super) pem: PemReader<'a>,
-    pub(super) secrets: Judge<'a>,
+    doors: Doors<'a>,
+    /// Uses of the doors so far.
+    looks: usize,
     /// Every check kind so far: equal ones are one allocation.
     kinds: HashSet<Arc<CheckKind>>,
     /// Files whose broken lines were taken out: what seems to be missing there may be there.
     pub(super) with_gaps: HashSet<u32>,
 }
 
+/// All that loading can look at beside the text of the files. It may be another thing the next time.
+pub(super) struct Doors<'a> {
+    pub(super) pem: PemReader<'a>,
+    pub(super) secrets: Judge<'a>,
+}
+
+/// How much has been found and looked at so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Traces {
+    findings: usize,
+    looks: usize,
+}
+
 impl<'a> Context<'a> {
-    pub(super) fn new(files: &'a [File], pem: PemReader<'a>, secrets: Judge<'a>) -> Self {
+    pub(super) fn new(files: &'a [File], doors: Doors<'a>) -> Self {
         let (findings, kinds, with_gaps) = (Findings::default(), HashSet::new(), HashSet::new());
-        Self { files, findings, pem, secrets, kinds, with_gaps }
+        Self { files, findings, doors, looks: 0, kinds, with_gaps }
+    }
+
+    /// The only way to them, so that every look is counted.
+    pub(super) fn doors(&mut self) -> &mut Doors<'a> {
+        self.looks += 1;
+        &mut self.doors
+    }
+
+    /// Equal before and after something that only its text and what was passed to it can have influenced, and
+    /// that nothing is to be said about.
+    pub(super) fn traces(&self) -> Traces {
+        Traces { findings: self.findings.pushed(), looks: self.looks }
     }
 
     pub(super) fn push(&mut self, finding: Finding) {
@@ -39,6 +65,11 @@ impl<'a> Context<'a> {
         if !self.with_gaps.contains(&finding.file()) {
             self.push(finding);
         }
+    }
+
+    /// Kinds that are there already.
+    pub(super) fn share(&mut self, kinds: impl Iterator<Item = Arc<CheckKind>>) {
+        self.kinds.extend(kinds);
     }
 
     pub(super) fn intern(&mut self, kind: CheckKind) -> Arc<CheckKind> {

@@ -74,6 +74,10 @@ impl<'a> Pieces<'a> {
         self.parts.iter().zip(ends).map(|((begin, _), end)| self.rest.get(*begin..end).unwrap_or_default())
     }
 
+    pub(super) fn rest(&self) -> &str {
+        &self.rest
+    }
+
     pub(super) fn origin_of_rest(&self) -> Origin<'_> {
         Origin::Parts(&self.parts)
     }
