@@ -16,18 +16,44 @@ use crate::engine::model::CheckKind;
 pub(super) struct Context<'a> {
     pub(super) files: &'a [File],
     pub(super) findings: Findings,
-    pub(super) pem: PemReader<'a>,
-    pub(super) secrets: Judge<'a>,
+    doors: Doors<'a>,
+    /// Uses of the doors so far.
+    looks: usize,
     /// Every check kind so far: equal ones are one allocation.
     kinds: HashSet<Arc<CheckKind>>,
     /// Files whose broken lines were taken out: what seems to be missing there may be there.
     pub(super) with_gaps: HashSet<u32>,
 }
 
+/// All that loading can look at beside the text of the files. It may be another thing the next time.
+pub(super) struct Doors<'a> {
+    pub(super) pem: PemReader<'a>,
+    pub(super) secrets: Judge<'a>,
+}
+
+/// How much has been found and looked at so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Traces {
+    findings: usize,
+    looks: usize,
+}
+
 impl<'a> Context<'a> {
-    pub(super) fn new(files: &'a [File], pem: PemReader<'a>, secrets: Judge<'a>) -> Self {
+    pub(super) fn new(files: &'a [File], doors: Doors<'a>) -> Self {
         let (findings, kinds, with_gaps) = (Findings::default(), HashSet::new(), HashSet::new());
-        Self { files, findings, pem, secrets, kinds, with_gaps }
+        Self { files, findings, doors, looks: 0, kinds, with_gaps }
+    }
+
+    /// The only way to them, so that every look is counted.
+    pub(super) fn doors(&mut self) -> &mut Doors<'a> {
+        self.looks += 1;
+        &mut self.doors
+    }
+
+    /// Equal before and after something that only its text and what was passed to it can have influenced, and
+    /// that nothing is to be said about.
+    pub(super) fn traces(&self) -> Traces {
+        Traces { findings: self.findings.pushed(), looks: self.looks }
     }
 
     pub(super) fn push(&mut self, finding: Finding) {
@@ -39,6 +65,11 @@ impl<'a> Context<'a> {
         if !self.with_gaps.contains(&finding.file()) {
             self.push(finding);
         }
+    }
+
+    /// Kinds that are there already.
+    pub(super) fn share(&mut self, kinds: impl Iterator<Item = Arc<CheckKind>>) {
+        self.kinds.extend(kinds);
     }
 
     pub(super) fn intern(&mut self, kind: CheckKind) -> Arc<CheckKind> {
@@ -142,7 +173,29 @@ impl<T: Clone> Field<T> {
 pub(super) struct Section<'a> {
     table: &'a DeTable<'a>,
     pub(super) place: Place,
-    base: usize,
+    origin: Origin<'a>,
+}
+
+/// Where in its file a text stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin<'a> {
+    /// All of it, from there on.
+    At(usize),
+    /// In parts: where each begins in the text, and where in the file.
+    Parts(&'a [(usize, usize)]),
+}
+
+impl Origin<'_> {
+    fn in_file(self, at: usize) -> usize {
+        match self {
+            Self::At(base) => base + at,
+            Self::Parts(parts) => {
+                let after = parts.partition_point(|(begin, _)| *begin <= at);
+                let part = after.checked_sub(1).and_then(|index| parts.get(index));
+                part.map_or(at, |(begin, base)| base + (at - begin))
+            }
+        }
+    }
 }
 
 /// A key of a table.
@@ -159,27 +212,26 @@ pub(super) struct Value<'a> {
     pub(super) place: Place,
     /// Of the key, for messages.
     pub(super) key: &'a str,
-    base: usize,
+    origin: Origin<'a>,
 }
 
 impl<'a> Section<'a> {
-    /// Of a text that begins at `base` in its file.
-    pub(super) fn root(table: &'a DeTable<'a>, file: u32, base: usize) -> Self {
-        Self { table, place: Place { file, start: 0, end: 0 }, base }
+    pub(super) fn root(table: &'a DeTable<'a>, file: u32, origin: Origin<'a>) -> Self {
+        Self { table, place: Place { file, start: 0, end: 0 }, origin }
     }
 
     /// `table` is what the value is.
     pub(super) fn of(table: &'a DeTable<'a>, value: Value<'a>) -> Self {
-        Self { table, place: value.place, base: value.base }
+        Self { table, place: value.place, origin: value.origin }
     }
 
     pub(super) fn entries(self) -> impl Iterator<Item = (Key<'a>, Value<'a>)> {
-        let (file, base) = (self.place.file, self.base);
+        let (file, origin) = (self.place.file, self.origin);
         self.table.iter().map(move |(key, value)| {
             let name: &str = key.get_ref().as_ref();
-            let key = Key { name, place: place(file, base, key.span()) };
-            let place = place(file, base, value.span());
-            (key, Value { node: value.get_ref(), place, key: name, base })
+            let key = Key { name, place: place(file, origin, key.span()) };
+            let place = place(file, origin, value.span());
+            (key, Value { node: value.get_ref(), place, key: name, origin })
         })
     }
 }
@@ -187,7 +239,7 @@ impl<'a> Section<'a> {
 impl<'a> Value<'a> {
     /// An element of this array.
     pub(super) fn element(self, node: &'a toml::Spanned<DeValue<'a>>) -> Self {
-        Self { node: node.get_ref(), place: place(self.place.file, self.base, node.span()), ..self }
+        Self { node: node.get_ref(), place: place(self.place.file, self.origin, node.span()), ..self }
     }
 
     /// Reads with `reader`, which reports what is wrong and then gives nothing.
@@ -203,7 +255,12 @@ impl<'a> Value<'a> {
     }
 }
 
-fn place(file: u32, base: usize, span: std::ops::Range<usize>) -> Place {
-    let bound = |at: usize| u32::try_from(base + at).unwrap_or(u32::MAX);
-    Place { file, start: bound(span.start), end: bound(span.end) }
+fn place(file: u32, origin: Origin<'_>, span: std::ops::Range<usize>) -> Place {
+    let bound = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    // Where the next part begins is not where this one ends.
+    let end = match span.end.checked_sub(1) {
+        Some(last) if last >= span.start => origin.in_file(last) + 1,
+        Some(_) | None => origin.in_file(span.end),
+    };
+    Place { file, start: bound(origin.in_file(span.start)), end: bound(end) }
 }

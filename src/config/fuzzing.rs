@@ -14,6 +14,9 @@ pub(crate) fn load(text: &str) -> Option<Config> {
     assert_eq!(sources.digest(), sources.clone().digest());
     let (first, again) = (load_sources(&sources), load_sources(&sources));
     assert!(first == again, "loaded twice, it is another configuration");
+    let read = |kept: &Kept| load_after_with(&sources, kept, &|path| Ok(pem_for(path)), &|_| Ok(())).ok();
+    let known = read(&Kept::default()).and_then(|known| read(&known.kept)).map(|known| known.loaded.config);
+    assert!(first == known, "loaded when it is known, it is another configuration");
     first
 }
 

@@ -15,6 +15,7 @@ mod duration;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 pub mod import;
+mod kept;
 mod lower;
 pub mod manual;
 mod pem;
@@ -38,14 +39,17 @@ mod text;
 mod value;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::de::DeTable;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Line, MAX_SHOWN, Palette, Severity, Spot};
+pub use kept::Kept;
 pub use sources::Sources;
 
-use crate::engine::model::Config;
-use context::{Context, Section};
+use crate::engine::model::{CheckKind, Config};
+use context::{Context, Doors, Origin, Section};
+use kept::Reading;
 use pem::{PemReader, ReadFile};
 use pieces::Pieces;
 use raw::Root;
@@ -57,9 +61,24 @@ pub struct Loaded {
     pub warnings: Diagnostics,
 }
 
+/// The same, and what it takes to know it again.
+#[derive(Clone, Debug)]
+pub struct LoadedAfter {
+    pub loaded: Loaded,
+    pub kept: Kept,
+    /// Every kind of its checks, once, in their order.
+    pub kinds: Vec<Arc<CheckKind>>,
+}
+
 /// Validates the whole. On failure the diagnostics hold every error, and the warnings with them.
 pub fn load(sources: &Sources) -> Result<Loaded, Diagnostics> {
     load_with(sources, &pem::read_file, &secret::judge)
+}
+
+/// What [`load`] comes to, at the cost of what is not as it was `before`: a virtual server whose text and
+/// whose surroundings are the same is the same allocation.
+pub fn load_after(sources: &Sources, before: &Kept) -> Result<LoadedAfter, Diagnostics> {
+    load_after_with(sources, before, &pem::read_file, &secret::judge)
 }
 
 /// Where the daemon of this configuration listens, for clients: `daemon.control_socket` of a
@@ -82,31 +101,119 @@ fn load_with(
     }
 }
 
+fn load_after_with(
+    sources: &Sources,
+    before: &Kept,
+    read_pem: ReadFile<'_>,
+    secrets: secret::Judge<'_>,
+) -> Result<LoadedAfter, Diagnostics> {
+    if let Some(loaded) = load_new_pieces(sources, before, read_pem, secrets) {
+        return Ok(loaded);
+    }
+    // What is wrong is said as if nothing were known.
+    let loaded = load_whole(sources, read_pem, secrets)?;
+    let kinds = kept::kinds(&loaded.config);
+    Ok(LoadedAfter { loaded, kept: Kept::default(), kinds })
+}
+
 /// A configuration without mistakes, one virtual server of its text at a time: the values of all of them
 /// at once are several times as large as what is made of them. `None`: this is for [`load_whole`] to judge.
 fn load_in_pieces(sources: &Sources, read_pem: ReadFile<'_>, secrets: secret::Judge<'_>) -> Option<Loaded> {
-    if sources.problems().next().is_some() {
-        return None;
-    }
+    let pieces = cut(sources)?;
+    let rests = parse_rests(&pieces)?;
+    let cx = Context::new(sources.files(), Doors { pem: PemReader::new(read_pem), secrets });
+    read_pieces(cx, &pieces, &rests, None)
+}
+
+/// The same, of the virtual servers that are not known.
+fn load_new_pieces(
+    sources: &Sources,
+    before: &Kept,
+    read_pem: ReadFile<'_>,
+    secrets: secret::Judge<'_>,
+) -> Option<LoadedAfter> {
     let files = sources.files();
-    let mut cx = Context::new(files, PemReader::new(read_pem), secrets);
-    let pieces: Vec<Pieces<'_>> = files.iter().map(|file| Pieces::cut(file.text())).collect();
-    let parsed: Vec<DeTable<'_>> = pieces.iter().map(Pieces::parse_rest).collect::<Option<_>>()?;
+    let pieces = cut(sources)?;
+    let rests = parse_rests(&pieces)?;
+    // A file that has virtual servers only may come and go.
+    let says_more = |index: usize, rest: &DeTable<'_>| index == 0 || !rest.is_empty();
+    let common = files.iter().zip(&pieces).zip(&rests).enumerate();
+    let common = common.filter(|(index, (_, rest))| says_more(*index, rest));
+    let virtual_servers = files
+        .iter()
+        .zip(&pieces)
+        .flat_map(|(file, pieces)| pieces.virtual_servers().map(|(_, text)| (file.directory(), text)));
+    let mut reading =
+        Reading::new(before, common.map(|(_, ((file, pieces), _))| (file, pieces.rest())), virtual_servers);
+    let mut cx = Context::new(files, Doors { pem: PemReader::new(read_pem), secrets });
+    cx.share(reading.kinds());
+    let loaded = read_pieces(cx, &pieces, &rests, Some(&mut reading))?;
+    let kinds = reading.all_kinds();
+    let kept = reading.keep(&loaded.config);
+    Some(LoadedAfter { loaded, kept, kinds })
+}
+
+fn cut(sources: &Sources) -> Option<Vec<Pieces<'_>>> {
+    let is_whole = sources.problems().next().is_none();
+    is_whole.then(|| sources.files().iter().map(|file| Pieces::cut(file.text())).collect())
+}
+
+fn parse_rests<'a>(pieces: &'a [Pieces<'_>]) -> Option<Vec<DeTable<'a>>> {
+    pieces.iter().map(Pieces::parse_rest).collect()
+}
+
+fn read_pieces(
+    mut cx: Context<'_>,
+    pieces: &[Pieces<'_>],
+    rests: &[DeTable<'_>],
+    mut reading: Option<&mut Reading>,
+) -> Option<Loaded> {
     let mut root = Root::default();
-    for (table, index) in parsed.iter().zip(0..) {
-        root.read_file(&mut cx, Section::root(table, index, 0));
+    for ((pieces, rest), index) in pieces.iter().zip(rests).zip(0..) {
+        root.read_file(&mut cx, Section::root(rest, index, pieces.origin_of_rest()));
     }
     let mut all = lower::Lowering::new(&mut cx, &root);
+    if let Some(reading) = &reading {
+        all.share(reading.timings());
+    }
     for (pieces, index) in pieces.iter().zip(0..) {
         for (base, text) in pieces.virtual_servers() {
-            let table = pieces::parse_virtual_server(text)?;
-            let mut one = Root::default();
-            one.read_file(&mut cx, Section::root(&table, index, base));
-            one.virtual_servers.iter().for_each(|vs| all.add(&mut cx, vs));
+            let reading = reading.as_deref_mut();
+            read_piece(&mut cx, &mut all, (index, Origin::At(base)), text, reading)?;
         }
     }
     let config = all.finish(&mut cx);
-    (!cx.findings.has_errors()).then(|| Loaded { config, warnings: cx.findings.finish(files) })
+    let is_good = !cx.findings.has_errors() && !cx.findings.is_vague();
+    is_good.then(|| Loaded { config, warnings: cx.findings.finish(cx.files) })
+}
+
+/// `None`: it is not what it looks like.
+fn read_piece(
+    cx: &mut Context<'_>,
+    all: &mut lower::Lowering<'_>,
+    (file, origin): (u32, Origin<'_>),
+    text: &str,
+    mut reading: Option<&mut Reading>,
+) -> Option<()> {
+    let known = reading.as_deref_mut().and_then(Reading::next_piece);
+    let (digest, again) = known.map_or((None, None), |(digest, again)| (Some(digest), again));
+    if let (Some(reading), Some(again)) = (reading.as_deref_mut(), again) {
+        all.add_again(cx, &again);
+        reading.note(digest, again);
+        return Some(());
+    }
+    let before = cx.traces();
+    let table = pieces::parse_virtual_server(text)?;
+    let mut root = Root::default();
+    root.read_file(cx, Section::root(&table, file, origin));
+    for vs in &root.virtual_servers {
+        all.add(cx, vs);
+        if let (Some(reading), Some(last)) = (reading.as_deref_mut(), all.last()) {
+            let is_plain = root.virtual_servers.len() == 1 && cx.traces() == before;
+            reading.note(digest.filter(|_| is_plain), last);
+        }
+    }
+    Some(())
 }
 
 /// All mistakes of all files.
@@ -116,7 +223,7 @@ fn load_whole(
     secrets: secret::Judge<'_>,
 ) -> Result<Loaded, Diagnostics> {
     let files = sources.files();
-    let mut cx = Context::new(files, PemReader::new(read_pem), secrets);
+    let mut cx = Context::new(files, Doors { pem: PemReader::new(read_pem), secrets });
     sources.problems().for_each(|problem| cx.push(problem));
     let mut parsed = Vec::with_capacity(files.len());
     let mut repaired = Vec::with_capacity(files.len());
@@ -143,7 +250,7 @@ fn load_whole(
         .collect();
     let mut root = Root::default();
     for ((table, rest), index) in parsed.iter().zip(&rest).zip(0..) {
-        root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index, 0));
+        root.read_file(&mut cx, Section::root(table.as_ref().unwrap_or(rest), index, Origin::At(0)));
     }
     let config = if is_whole {
         Some(lower::lower(&mut cx, &root))

@@ -4,8 +4,12 @@
 //! cut is right if what is before it is TOML by itself: an open text or list is not. So whoever parses every
 //! piece knows, and takes the file as a whole if one of them is not TOML, or not what its header says.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 use toml::de::DeTable;
+
+use super::context::Origin;
 
 const HEADER: &str = "[[virtual_server]]";
 
@@ -14,17 +18,17 @@ const BELOW: [&str; 2] = ["[virtual_server.", "[[virtual_server."];
 
 #[derive(Debug)]
 pub(super) struct Pieces<'a> {
-    /// Everything else.
-    rest: Vec<&'a str>,
-    /// The same in one, at its places: blanks instead of the virtual servers.
-    joined: String,
+    /// Everything else, in one.
+    rest: Cow<'a, str>,
+    /// Where each part of that begins in it, and where in the file.
+    parts: Vec<(usize, usize)>,
     /// Each with its place.
     virtual_servers: Vec<(usize, &'a str)>,
 }
 
 impl<'a> Pieces<'a> {
     pub(super) fn cut(text: &'a str) -> Self {
-        let mut pieces = Self { rest: Vec::new(), joined: String::new(), virtual_servers: Vec::new() };
+        let mut pieces = Self { rest: Cow::Borrowed(""), parts: Vec::new(), virtual_servers: Vec::new() };
         let (mut start, mut is_virtual_server) = (0, false);
         let lines = memmem::find_iter(text.as_bytes(), "\n[").map(|at| at + 1);
         let first = text.starts_with('[').then_some(0);
@@ -48,22 +52,34 @@ impl<'a> Pieces<'a> {
         let Some(piece) = text.get(range).filter(|piece| !piece.is_empty()) else { return };
         if is_virtual_server {
             self.virtual_servers.push((start, piece));
-        } else {
-            self.rest.push(piece);
-            let blanks = start.saturating_sub(self.joined.len());
-            self.joined.push_str(&" ".repeat(blanks));
-            self.joined.push_str(piece);
+            return;
         }
+        self.parts.push((self.rest.len(), start));
+        // Copies nothing as long as there is one.
+        self.rest += piece;
     }
 
     /// `None`: some of it is not TOML, or has virtual servers all the same.
     pub(super) fn parse_rest(&self) -> Option<DeTable<'_>> {
-        // What is left open by one piece could be closed by the next.
-        if self.rest.len() > 1 && !self.rest.iter().all(|piece| DeTable::parse(piece).is_ok()) {
+        // What is left open by one part could be closed by the next.
+        if self.parts.len() > 1 && !self.parts().all(|part| DeTable::parse(part).is_ok()) {
             return None;
         }
-        let table = DeTable::parse(&self.joined).ok()?.into_inner();
+        let table = DeTable::parse(&self.rest).ok()?.into_inner();
         (!table.contains_key("virtual_server")).then_some(table)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let ends = self.parts.iter().skip(1).map(|(begin, _)| *begin).chain([self.rest.len()]);
+        self.parts.iter().zip(ends).map(|((begin, _), end)| self.rest.get(*begin..end).unwrap_or_default())
+    }
+
+    pub(super) fn rest(&self) -> &str {
+        &self.rest
+    }
+
+    pub(super) fn origin_of_rest(&self) -> Origin<'_> {
+        Origin::Parts(&self.parts)
     }
 
     pub(super) fn virtual_servers(&self) -> impl Iterator<Item = (usize, &'a str)> {

@@ -53,7 +53,7 @@ pub(super) fn file(cx: &mut Context<'_>, value: Value<'_>) -> Option<PathBuf> {
     let text = value::line(cx, value)?;
     let path = cx.resolve(&text, value.place);
     let shown = cx.shown(&text, value.place);
-    match (cx.secrets)(&path) {
+    match (cx.doors().secrets)(&path) {
         Ok(()) => {}
         Err(Flaw::Useless(why)) => {
             let why = Wrong::new(format!("{shown}: {why}"));

@@ -228,7 +228,9 @@ fn read_file(path: &Path, shown: String, budget: &mut u64) -> Result<ReadFile, S
     if !metadata.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    let mut bytes = Vec::new();
+    // At once: what grows is copied again and again.
+    let expected = usize::try_from(metadata.len().min(*budget)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(expected);
     file.take(*budget + 1).read_to_end(&mut bytes).map_err(|why| why.to_string())?;
     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     *budget = budget

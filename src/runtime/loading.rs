@@ -7,7 +7,7 @@ use super::presence::{self, Unread};
 use super::probes::PreparedKinds;
 use super::readings;
 use crate::checks::Scripts;
-use crate::config::{self, Diagnostics, Palette, Sources};
+use crate::config::{self, Diagnostics, Kept, LoadedAfter, Palette, Sources};
 use crate::engine::Readings;
 use crate::engine::model::Config;
 
@@ -54,21 +54,38 @@ impl Refusal {
     }
 }
 
-/// Reads the file once, with everything that it includes.
-pub(super) fn load(path: &Path, scripts: &Scripts) -> Result<Ready, Refusal> {
-    let sources = Sources::read(path).map_err(Refusal::Mistakes)?;
-    let loaded = config::load(&sources).map_err(Refusal::Mistakes)?;
-    let digest = sources.digest();
-    drop(sources);
-    let kinds = PreparedKinds::new(&loaded.config, scripts).map_err(Refusal::Unprepared)?;
-    let (config, warnings) = (Arc::new(loaded.config), loaded.warnings);
-    Ok(Ready { config, warnings, kinds, digest, readings: Readings::new() })
+/// Reads one configuration after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Loader {
+    /// What the scripts of all of them share.
+    scripts: Scripts,
+    /// Of the last one that was good.
+    kept: Arc<Kept>,
 }
 
-/// [`load`], and then a first look at what its checks and gates ask of this host.
-pub(super) async fn load_and_read(path: PathBuf, scripts: Scripts) -> Result<Ready, Refusal> {
-    let loading = tokio::task::spawn_blocking(move || load(&path, &scripts));
-    look(loading.await.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())))?).await
+impl Loader {
+    /// Reads the file once, with everything that it includes; of the next one, only what is new will be
+    /// lowered.
+    pub(super) fn load(&mut self, path: &Path) -> Result<Ready, Refusal> {
+        let sources = Sources::read(path).map_err(Refusal::Mistakes)?;
+        let LoadedAfter { loaded, kept, kinds } =
+            config::load_after(&sources, &self.kept).map_err(Refusal::Mistakes)?;
+        let digest = sources.digest();
+        drop(sources);
+        let kinds = PreparedKinds::new(&kinds, &self.scripts).map_err(Refusal::Unprepared)?;
+        self.kept = Arc::new(kept);
+        let (config, warnings) = (Arc::new(loaded.config), loaded.warnings);
+        Ok(Ready { config, warnings, kinds, digest, readings: Readings::new() })
+    }
+
+    /// [`Loader::load`], and then a first look at what its checks and gates ask of this host. The loader that
+    /// comes with it knows what was read.
+    pub(super) async fn load_and_read(mut self, path: PathBuf) -> Result<(Ready, Self), Refusal> {
+        let loading = tokio::task::spawn_blocking(move || self.load(&path).map(|ready| (ready, self)));
+        let loaded = loading.await.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())));
+        let (ready, loader) = loaded?;
+        Ok((look(ready).await?, loader))
+    }
 }
 
 /// What its checks and gates ask of this host now.

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::checks::{self, Prepared, Scripts};
 use crate::engine::ProbeId;
-use crate::engine::model::{Check, CheckKind, Config, Fault, Outcome, Phase, Verdict};
+use crate::engine::model::{Check, CheckKind, Fault, Outcome, Phase, Verdict};
 
 /// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -23,17 +23,14 @@ pub(super) struct PreparedKinds(HashMap<Arc<CheckKind>, Arc<Prepared>>);
 
 impl PreparedKinds {
     /// Reads certificate files: not for the supervisor's thread.
-    pub(super) fn new(config: &Config, scripts: &Scripts) -> Result<Self, checks::PrepareError> {
+    pub(super) fn new(kinds: &[Arc<CheckKind>], scripts: &Scripts) -> Result<Self, checks::PrepareError> {
         let preparer = checks::Preparer::with_scripts(scripts.clone());
-        let servers = config.virtual_servers.iter().flat_map(|v| &v.real_servers);
-        let mut kinds = HashMap::new();
-        for check in servers.flat_map(|s| &s.checks) {
-            let kind = &check.probe.kind;
-            if !kinds.contains_key(kind) {
-                kinds.insert(Arc::clone(kind), preparer.prepare(kind)?);
-            }
-        }
-        Ok(Self(kinds))
+        let prepare = |kind: &Arc<CheckKind>| Ok((Arc::clone(kind), preparer.prepare(kind)?));
+        kinds.iter().map(prepare).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn are_any(&self, fits: impl Fn(&CheckKind) -> bool) -> bool {
+        self.0.keys().any(|kind| fits(kind))
     }
 
     pub(super) fn of(&self, kind: &Arc<CheckKind>) -> Option<Arc<Prepared>> {

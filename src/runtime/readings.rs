@@ -42,6 +42,9 @@ pub(super) fn reads(probe: &Probe, files: &Files) -> bool {
 
 /// Reads every file once, whoever asks for it. Takes no longer than the longest time-out of a check.
 pub(super) async fn take(config: &Config, kinds: &PreparedKinds) -> Readings {
+    if !kinds.are_any(|kind| matches!(kind, CheckKind::File(_))) {
+        return Readings::new();
+    }
     let mut asked: HashMap<&Arc<CheckKind>, (Duration, Vec<&Probe>)> = HashMap::new();
     for check in file_checks(config) {
         let (timeout, probes) = asked.entry(&check.probe.kind).or_default();

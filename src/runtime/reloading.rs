@@ -10,11 +10,10 @@ use tracing::{error, info, warn};
 
 use super::counters::Reloaded;
 use super::kernel::Ticket;
-use super::loading::{self, Ready, Refusal};
+use super::loading::{Loader, Ready, Refusal};
 use super::readings;
 use super::supervisor::{Answer, Supervisor};
 use super::trial::Known;
-use crate::checks::Scripts;
 use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
@@ -28,7 +27,7 @@ const SETTLING: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Reloading {
-    scripts: Scripts,
+    loader: Loader,
     loading: Option<Loading>,
     /// Asked for while one was under way.
     next: Option<Wish>,
@@ -37,7 +36,7 @@ pub(super) struct Reloading {
 
 #[derive(Debug)]
 struct Loading {
-    task: JoinHandle<Result<Ready, Refusal>>,
+    task: JoinHandle<Result<(Ready, Loader), Refusal>>,
     wish: Wish,
 }
 
@@ -86,20 +85,19 @@ struct Applying {
 }
 
 impl Reloading {
-    /// `scripts`: what the scripts of all configurations share.
-    pub(super) fn new(scripts: Scripts) -> Self {
-        Self { scripts, loading: None, next: None, applying: None }
+    /// `loader`: what has read the configuration that is in force.
+    pub(super) fn new(loader: Loader) -> Self {
+        Self { loader, loading: None, next: None, applying: None }
     }
 
     /// The configuration that is being read, when it has been.
     pub(super) async fn loaded(&mut self) -> Result<Ready, Refusal> {
-        match &mut self.loading {
-            Some(loading) => match (&mut loading.task).await {
-                Ok(result) => result,
-                Err(panicked) => Err(Refusal::Broken(panicked.to_string())),
-            },
-            None => std::future::pending().await,
-        }
+        let Some(loading) = &mut self.loading else { return std::future::pending().await };
+        let loaded = (&mut loading.task).await;
+        let loaded = loaded.unwrap_or_else(|panicked| Err(Refusal::Broken(panicked.to_string())));
+        let (ready, loader) = loaded?;
+        self.loader = loader;
+        Ok(ready)
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -107,7 +105,7 @@ impl Reloading {
     }
 
     fn begin(&mut self, path: PathBuf, wish: Wish) {
-        let task = tokio::spawn(loading::load_and_read(path, self.scripts.clone()));
+        let task = tokio::spawn(self.loader.clone().load_and_read(path));
         self.loading = Some(Loading { task, wish });
     }
 
@@ -138,7 +136,8 @@ impl Supervisor {
         if self.progress.synced {
             self.manager.reloading();
         }
-        let task = tokio::spawn(good.ready());
+        let loader = self.reloading.loader.clone();
+        let task = tokio::spawn(async { Ok((good.ready().await?, loader)) });
         self.reloading.loading = Some(Loading { task, wish: Wish { force: Force::Back, ..Wish::default() } });
     }
 

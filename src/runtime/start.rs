@@ -16,7 +16,7 @@ use super::clock;
 use super::counters::Counters;
 use super::front::{Clients, Front, Received};
 use super::kernel::{Backoff, Beginning, Writer};
-use super::loading::{self, Ready};
+use super::loading::{Loader, Ready};
 use super::lock::Lock;
 use super::planning::Planning;
 use super::presence::{Ended, Surroundings};
@@ -33,7 +33,6 @@ use super::supervisor::{Health, Inputs, Progress, Supervisor, TICK};
 use super::target::Target;
 use super::vips::Vips;
 use super::watcher::Watcher;
-use crate::checks::Scripts;
 use crate::control::{ExitCode, Reply};
 use crate::engine::model::{Config, Timeouts};
 use crate::engine::{Engine, Readings};
@@ -63,8 +62,8 @@ pub fn run(path: &Path, target: Target) -> ExitCode {
             return ExitCode::Failed;
         }
     };
-    let scripts = Scripts::default();
-    let ready = match loading::load(path, &scripts) {
+    let mut loader = Loader::default();
+    let ready = match loader.load(path) {
         Ok(ready) => ready,
         Err(refusal) => {
             complain(&refusal.text());
@@ -78,7 +77,7 @@ pub fn run(path: &Path, target: Target) -> ExitCode {
             return ExitCode::Configuration;
         }
     };
-    let code = runtime.block_on(start(path.to_owned(), (ready, scripts), target, Arc::clone(&log), signals));
+    let code = runtime.block_on(start(path.to_owned(), (ready, loader), target, Arc::clone(&log), signals));
     // A reload that still reads, or a name service that hangs, must not hold up the end.
     runtime.shutdown_background();
     // What the log's reader has not taken by then is lost.
@@ -103,7 +102,7 @@ fn complain(text: &str) {
 
 async fn start(
     path: PathBuf,
-    (ready, scripts): (Ready, Scripts),
+    (ready, loader): (Ready, Loader),
     target: Target,
     log: Arc<Log>,
     mut signals: Signals,
@@ -156,7 +155,7 @@ async fn start(
         config,
         kinds,
         digest,
-        scripts,
+        loader,
         readings,
         surroundings,
         outlets,
@@ -300,7 +299,7 @@ struct Setup {
     config: Arc<Config>,
     kinds: super::probes::PreparedKinds,
     digest: String,
-    scripts: Scripts,
+    loader: Loader,
     readings: Readings,
     surroundings: Surroundings,
     outlets: Outlets,
@@ -317,7 +316,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config,
         kinds,
         digest,
-        scripts,
+        loader,
         mut readings,
         mut surroundings,
         outlets,
@@ -377,7 +376,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
             heartbeat: dependencies.heartbeat.clone(),
             vitals: Arc::clone(&dependencies.vitals),
         },
-        reloading: Reloading::new(scripts),
+        reloading: Reloading::new(loader),
         planning: Planning::default(),
         checking: Checking::default(),
         trial: None,

@@ -32,6 +32,11 @@ pub(in crate::config) struct Place {
     pub(in crate::config) end: u32,
 }
 
+impl Place {
+    /// Somewhere in a text that was not read again.
+    pub(in crate::config) const UNREAD: Self = Self { file: u32::MAX, start: 0, end: 0 };
+}
+
 #[derive(Clone, Debug)]
 pub(in crate::config) struct Finding {
     severity: Severity,
@@ -52,6 +57,10 @@ impl Finding {
 
     pub(in crate::config) fn file(&self) -> u32 {
         self.place.file
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> {
+        std::iter::once(self.place).chain(self.labels.iter().map(|(place, _)| *place))
     }
 
     #[must_use]
@@ -75,10 +84,16 @@ pub(in crate::config) struct Findings {
     /// Errors and warnings that were not kept.
     errors: usize,
     warnings: usize,
+    /// All of them, repetitions as well.
+    pushed: usize,
+    /// One of them cannot be shown.
+    is_vague: bool,
 }
 
 impl Findings {
     pub(in crate::config) fn push(&mut self, finding: Finding) {
+        self.pushed += 1;
+        self.is_vague |= finding.places().any(|place| place == Place::UNREAD);
         let key = (finding.place, finding.message.clone());
         match finding.severity {
             _ if self.seen.contains(&key) => {}
@@ -89,6 +104,15 @@ impl Findings {
             Severity::Error => self.errors += 1,
             Severity::Warning => self.warnings += 1,
         }
+    }
+
+    pub(in crate::config) fn pushed(&self) -> usize {
+        self.pushed
+    }
+
+    /// One of them is about [`Place::UNREAD`].
+    pub(in crate::config) fn is_vague(&self) -> bool {
+        self.is_vague
     }
 
     pub(in crate::config) fn has_errors(&self) -> bool {

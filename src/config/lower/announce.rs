@@ -46,6 +46,18 @@ pub(super) fn lower(
         return None;
     }
     let interface: Arc<str> = Arc::from(interface.as_str());
+    claim(cx, all, &interface, services, announce.place);
+    Some(model::Announce { interface })
+}
+
+/// Whoever announces an address says the same of it.
+pub(super) fn claim(
+    cx: &mut Context<'_>,
+    all: &mut Lowering<'_>,
+    interface: &Arc<str>,
+    services: &[ServiceId],
+    place: Place,
+) {
     let mut told = false;
     for service in services {
         let ServiceId::Address { address, .. } = service else { continue };
@@ -54,24 +66,23 @@ pub(super) fn lower(
                 told = true;
                 let message =
                     format!("{address} is this host's own, and would be taken away from it without quorum");
-                cx.push(Finding::error(announce.place, message).remedy("write announce = false"));
+                cx.push(Finding::error(place, message).remedy("write announce = false"));
             }
             continue;
         }
         match all.announced.get(address) {
             None => {
-                all.announced.insert(*address, (Arc::clone(&interface), announce.place));
+                all.announced.insert(*address, (Arc::clone(interface), place));
             }
-            Some((other, first)) if *other != interface && !told => {
+            Some((other, first)) if other != interface && !told => {
                 told = true;
                 let message = format!("{address} is announced on {other} already");
-                let finding = Finding::error(announce.place, message).label(*first, "here");
+                let finding = Finding::error(place, message).label(*first, "here");
                 cx.push(finding.remedy("write the same interface for all services of an address"));
             }
             Some(_) => {}
         }
     }
-    Some(model::Announce { interface })
 }
 
 /// Such a gate would never open, or, with other addresses beside, never shut again. On another interface

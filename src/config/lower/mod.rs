@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use super::context::{At, Context, Field};
 use super::diagnostics::{Finding, Place};
+use super::kept::{Again, Uses};
 use super::raw::{Check, CheckRef, Defaults, Root, VirtualServer};
 use super::text::{closest, quote};
 use crate::engine::model::{CheckKind, Config, Daemon, Timing};
@@ -38,6 +39,8 @@ pub(super) struct Lowering<'r> {
     defaults: &'r Defaults,
     checks: &'r BTreeMap<&'r str, At<Check>>,
     used_checks: HashSet<&'r str>,
+    /// Of these, those that the virtual server added last names.
+    named_last: HashSet<&'r str>,
     /// Every service so far, and where it is configured.
     services: HashMap<ServiceId, Place>,
     /// Entries in the kernel's table so far, if all servers are in it.
@@ -62,6 +65,7 @@ impl<'r> Lowering<'r> {
             defaults: &root.defaults,
             checks: &root.checks,
             used_checks: HashSet::new(),
+            named_last: HashSet::new(),
             services: HashMap::new(),
             timings: HashSet::new(),
             destinations: 0,
@@ -72,12 +76,66 @@ impl<'r> Lowering<'r> {
         };
         // Named there is used, even if every virtual server says something else.
         all.resolve(cx, &root.defaults.pool.check);
+        all.used_checks.extend(&all.named_last);
         all
     }
 
     pub(super) fn add(&mut self, cx: &mut Context<'_>, raw: &VirtualServer<'_>) {
+        self.named_last.clear();
         let pool = pool::lower(cx, self, raw);
+        self.used_checks.extend(&self.named_last);
         self.pools.push(pool);
+    }
+
+    /// The one added last, for a reading that need not make it again.
+    pub(super) fn last(&self) -> Option<Again> {
+        let pool = self.pools.last()?;
+        let uses = Arc::new(Uses::new(&pool.server, self.named_last.iter().copied()));
+        Some(Again { server: Arc::clone(&pool.server), is_named: pool.name.is_written(), uses })
+    }
+
+    /// Timings that are there already.
+    pub(super) fn share(&mut self, timings: impl Iterator<Item = Arc<Timing>>) {
+        self.timings.extend(timings);
+    }
+
+    /// One that need not be made again: all that making it would have done to the others.
+    pub(super) fn add_again(&mut self, cx: &mut Context<'_>, again: &Again) {
+        // Whoever adds to these has to say here what becomes of it.
+        let Self {
+            // Follow from what stands around the virtual servers, as that one does.
+            daemon: _,
+            defaults: _,
+            checks,
+            sync: _,
+            used_checks,
+            // Only more of what is equal would be made without them.
+            timings: _,
+            with_host: _,
+            // Below.
+            pools: _,
+            services: _,
+            destinations: _,
+            overlaps: _,
+            announced: _,
+            named_last: _,
+        } = self;
+        used_checks.extend(again.uses.checks.iter().filter_map(|name| {
+            let (name, _) = checks.get_key_value(&**name)?;
+            Some(*name)
+        }));
+        let server = &again.server;
+        services::claim_all(cx, self, &server.services);
+        let (services, servers) = (server.services.len(), server.real_servers.len());
+        pool::count_destinations(cx, self, Place::UNREAD, services, servers);
+        if let Some(announce) = &server.announce {
+            announce::claim(cx, self, &announce.interface, &server.services, Place::UNREAD);
+        }
+        let name = match again.is_named {
+            true => Field::Set(At { value: server.name.clone(), place: Place::UNREAD }),
+            false => Field::Unset,
+        };
+        self.pools.push(pool::Pool { server: Arc::clone(server), name, place: Place::UNREAD });
     }
 
     pub(super) fn finish(mut self, cx: &mut Context<'_>) -> Config {
@@ -90,7 +148,7 @@ impl<'r> Lowering<'r> {
         self.warn_unused_checks(cx);
         // Not collected in place, which would keep the room of what was lowered.
         let mut virtual_servers = Vec::with_capacity(self.pools.len());
-        virtual_servers.extend(self.pools.into_iter().map(|pool| Arc::new(pool.server)));
+        virtual_servers.extend(self.pools.into_iter().map(|pool| pool.server));
         Config { daemon: self.daemon, virtual_servers }
     }
 
@@ -106,7 +164,7 @@ impl<'r> Lowering<'r> {
                 CheckRef::Inline(check) => push(check, reference.place),
                 CheckRef::Named(name) => match self.checks.get_key_value(name.as_str()) {
                     Some((name, check)) => {
-                        self.used_checks.insert(name);
+                        self.named_last.insert(name);
                         push(&check.value, reference.place);
                     }
                     None => self.unknown_check(cx, name, reference.place),
@@ -166,6 +224,9 @@ fn name_pools(cx: &mut Context<'_>, pools: &mut [pool::Pool]) {
             }
             taken.insert(name.clone(), pool.place);
         }
-        pool.server.name = name;
+        if pool.server.name != name {
+            // Another reading may have the same one, under the name that it had there.
+            Arc::make_mut(&mut pool.server).name = name;
+        }
     }
 }

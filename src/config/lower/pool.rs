@@ -20,9 +20,9 @@ const MH_MAXIMUM: usize = 4_093;
 /// Entries in the kernel's table, of all services together. Each takes memory there, here and in every dump.
 const MAX_DESTINATIONS: u64 = 1 << 22;
 
-/// A virtual server that has no name yet.
+/// A virtual server whose name is not final yet.
 pub(super) struct Pool {
-    pub(super) server: VirtualServer,
+    pub(super) server: Arc<VirtualServer>,
     pub(super) name: Field<String>,
     pub(super) place: Place,
 }
@@ -83,7 +83,7 @@ pub(super) fn lower(cx: &mut Context<'_>, all: &mut Lowering<'_>, raw: &raw::Vir
         // Broken only if something was reported, and then nobody sees this.
         scheduler: scheduler.unwrap_or_else(default_scheduler),
     };
-    Pool { server, name: raw.name.clone(), place: raw.place }
+    Pool { server: Arc::new(server), name: raw.name.clone(), place: raw.place }
 }
 
 #[expect(clippy::expect_used, reason = "a constant that a test reads")]
@@ -110,7 +110,7 @@ fn real_servers(
 }
 
 /// Every server is an entry in every service.
-fn count_destinations(
+pub(super) fn count_destinations(
     cx: &mut Context<'_>,
     all: &mut Lowering<'_>,
     place: Place,

@@ -112,11 +112,7 @@ fn expand(
     range: &At<AddressRange>,
     protocol: Protocol,
 ) {
-    let so_far = u128::try_from(all.services.len()).unwrap_or(u128::MAX);
-    if so_far.saturating_add(range.value.len()) > MAX_SERVICES {
-        let message = format!("more than {MAX_SERVICES} virtual services");
-        let remedy = "write a smaller block, or mark the packets in the firewall and write `fwmark`";
-        cx.push(Finding::error(range.place, message).remedy(remedy));
+    if !has_room(cx, all, range.value.len(), range.place) {
         services.complete = false;
         return;
     }
@@ -124,6 +120,18 @@ fn expand(
         let id = ServiceId::Address { protocol, address, port: range.value.port.unwrap_or(0) };
         insert(cx, all, services, id, range.place);
     }
+}
+
+/// For so many more. If not, that is reported.
+fn has_room(cx: &mut Context<'_>, all: &Lowering<'_>, more: u128, place: Place) -> bool {
+    let so_far = u128::try_from(all.services.len()).unwrap_or(u128::MAX);
+    let fits = so_far.saturating_add(more) <= MAX_SERVICES;
+    if !fits {
+        let message = format!("more than {MAX_SERVICES} virtual services");
+        let remedy = "write a smaller block, or mark the packets in the firewall and write `fwmark`";
+        cx.push(Finding::error(place, message).remedy(remedy));
+    }
+    fits
 }
 
 fn marks(cx: &mut Context<'_>, all: &mut Lowering<'_>, vs: &VirtualServer<'_>, services: &mut Services) {
@@ -179,17 +187,33 @@ fn insert(
     id: ServiceId,
     place: Place,
 ) {
-    match all.services.get(&id) {
-        None => {
-            all.services.insert(id, place);
-            services.push(id);
-        }
-        Some(first) => {
-            if all.overlaps.insert((*first, place)) {
-                let finding = Finding::error(place, format!("the service {id} is configured twice"));
-                cx.push(finding.label(*first, "first here").remedy("keep it in one virtual server, once"));
-            }
-            services.complete = false;
+    if claim(cx, all, id, place) {
+        services.push(id);
+    } else {
+        services.complete = false;
+    }
+}
+
+/// `false`: it is another's, which is reported.
+fn claim(cx: &mut Context<'_>, all: &mut Lowering<'_>, id: ServiceId, place: Place) -> bool {
+    let Some(first) = all.services.get(&id) else {
+        all.services.insert(id, place);
+        return true;
+    };
+    if all.overlaps.insert((*first, place)) {
+        let finding = Finding::error(place, format!("the service {id} is configured twice"));
+        cx.push(finding.label(*first, "first here").remedy("keep it in one virtual server, once"));
+    }
+    false
+}
+
+/// All services of a virtual server that is not read again.
+pub(super) fn claim_all(cx: &mut Context<'_>, all: &mut Lowering<'_>, ids: &[ServiceId]) {
+    // Marks come after the addresses, and are not counted before.
+    let addresses = ids.iter().filter(|id| matches!(id, ServiceId::Address { .. })).count();
+    if has_room(cx, all, addresses as u128, Place::UNREAD) {
+        for id in ids {
+            claim(cx, all, *id, Place::UNREAD);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use crate::config::{Sources, load_in_pieces, load_whole};
+use crate::config::{Diagnostics, Kept, Loaded, Sources, load_after_with, load_in_pieces, load_whole};
 
 fn pem(path: &Path) -> Result<Vec<u8>, String> {
     let label = if path.ends_with("key.pem") { "PRIVATE KEY" } else { "CERTIFICATE" };
@@ -14,6 +14,7 @@ fn pem(path: &Path) -> Result<Vec<u8>, String> {
 /// Both ways come to the same, or the one in pieces leaves it to the other. Did it not?
 fn agree(sources: &Sources, shown: &str) -> bool {
     let whole = load_whole(sources, &pem, &|_| Ok(()));
+    know(sources, &whole, shown);
     match (whole, load_in_pieces(sources, &pem, &|_| Ok(()))) {
         (Ok(whole), Some(pieces)) => {
             assert_eq!(pieces.config, whole.config, "{shown}");
@@ -22,6 +23,23 @@ fn agree(sources: &Sources, shown: &str) -> bool {
         }
         (Ok(_) | Err(_), None) => false,
         (Err(mistakes), Some(_)) => panic!("{shown}\nin pieces it is good, as a whole: {mistakes}"),
+    }
+}
+
+/// The same also where all of it is known.
+fn know(sources: &Sources, whole: &Result<Loaded, Diagnostics>, shown: &str) {
+    let read = |kept: &Kept| load_after_with(sources, kept, &pem, &|_| Ok(()));
+    match (whole, read(&Kept::default())) {
+        (Ok(whole), Ok(first)) => {
+            let again = read(&first.kept).unwrap_or_else(|mistakes| panic!("{shown}\nknown: {mistakes}"));
+            for one in [first.loaded, again.loaded] {
+                assert_eq!(one.config, whole.config, "{shown}");
+                assert_eq!(one.warnings, whole.warnings, "{shown}");
+            }
+        }
+        (Err(whole), Err(mistakes)) => assert_eq!(&mistakes, whole, "{shown}"),
+        (Ok(_), Err(mistakes)) => panic!("{shown}\nas a whole it is good, after nothing: {mistakes}"),
+        (Err(mistakes), Ok(_)) => panic!("{shown}\nafter nothing it is good, as a whole: {mistakes}"),
     }
 }
 
@@ -59,6 +77,9 @@ const SERVER: &str = "[[virtual_server]]\naddress = \"192.0.2.1:80\"\ncheck = \"
 fn what_stands_after_the_virtual_servers_counts_as_well() {
     assert!(agree_on(&format!("{SERVER}\n[check.web]\ntcp = {{}}\n[daemon]\nname = \"a\"\n")));
     assert!(agree_on(&format!("{SERVER}[check.web]\r\ntcp = {{}}\r\n")));
+    let unused = "[check.a]\ntcp = {}\n[check.b]\ntcp = {}\n";
+    let other = SERVER.replace("192.0.2.1", "192.0.2.2");
+    assert!(agree_on(&format!("[check.web]\ntcp = {{}}\n{SERVER}{unused}{other}[check.c]\ntcp = {{}}\n")));
     agree_on(&format!("\u{feff}{SERVER}[check.web]\ntcp = {{}}\n"));
 }
 

@@ -105,7 +105,7 @@ fn client(
 fn pem_file(cx: &mut Context<'_>, value: Value<'_>, wanted: Pem) -> Option<PathBuf> {
     let text = value::line(cx, value)?;
     let path = cx.resolve(&text, value.place);
-    match cx.pem.check(&path, wanted) {
+    match cx.doors().pem.check(&path, wanted) {
         Ok(()) => Some(path),
         Err(why) => {
             let why = Wrong::new(format!("{}: {why}", cx.shown(&text, value.place)));

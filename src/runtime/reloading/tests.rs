@@ -77,7 +77,7 @@ fn endless_actions_are_cut_short_in_the_log() {
 
 #[test]
 fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
-    let mut reloading = Reloading::new(Scripts::default());
+    let mut reloading = Reloading::new(Loader::default());
     reloading.note_written(Ticket::default(), Vec::new());
     assert!(!reloading.is_busy());
     let applying = Applying {
@@ -118,4 +118,38 @@ fn what_a_reload_cannot_do_or_does_without_mercy_is_said() {
             "warning: daemon.http takes effect at the next restart",
         ]
     );
+}
+
+#[tokio::test]
+async fn only_what_is_new_is_made_of_the_next_file_also_after_a_refused_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lvsd.toml");
+    let text = |weights: &[u8]| {
+        let pool = |(n, weight): (usize, &u8)| {
+            format!(
+                "[[virtual_server]]\naddress = \"192.0.2.{n}:80\"\ncheck = {{ tcp = {{}} }}\n\
+                 [[virtual_server.real_server]]\naddress = \"198.51.100.1:80\"\nweight = {weight}\n"
+            )
+        };
+        weights.iter().enumerate().map(pool).collect::<String>()
+    };
+    let write = |text: &str| std::fs::write(&path, text).unwrap();
+    write(&text(&[1, 1, 1]));
+    let mut loader = Loader::default();
+    let started = loader.load(&path).unwrap();
+    let mut reloading = Reloading::new(loader);
+    write("nonsense");
+    reloading.begin(path.clone(), Wish::default());
+    reloading.loaded().await.unwrap_err();
+    let mut before = started;
+    for (weights, kept) in [([1, 2, 1], 2), ([1, 2, 1], 3), ([1, 2, 3], 2), ([3, 2, 3], 2)] {
+        write(&text(&weights));
+        reloading.begin(path.clone(), Wish::default());
+        let ready = reloading.loaded().await.unwrap();
+        let pools = ready.config.virtual_servers.iter().zip(&before.config.virtual_servers);
+        assert_eq!(pools.filter(|(new, old)| Arc::ptr_eq(new, old)).count(), kept, "{weights:?}");
+        let kind = &ready.config.virtual_servers[0].real_servers[0].checks[0].probe.kind;
+        assert!(ready.kinds.of(kind).is_some(), "its checks are prepared");
+        before = ready;
+    }
 }
