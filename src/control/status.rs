@@ -70,7 +70,7 @@ struct Frozen<'a> {
     set_aside: u64,
 }
 
-/// What happened to a virtual server, or to a real server of it.
+/// What happened to a virtual server, to a real server of it, or to the daemon itself.
 #[derive(Debug, Serialize)]
 struct Recent<'a> {
     number: u64,
@@ -246,7 +246,7 @@ impl<'a> Status<'a> {
 impl<'a> Recent<'a> {
     fn new(happened: &'a Happened, now: Time) -> Self {
         let Happened { number, at, kind, virtual_server, real_server, text } = happened;
-        let real_server = real_server.map(|id| id.to_string());
+        let (kind, real_server) = (kind.name(), real_server.map(|id| id.to_string()));
         Self { number: *number, age_ms: millis(now.since(*at)), kind, virtual_server, real_server, text }
     }
 }

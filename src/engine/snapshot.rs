@@ -43,12 +43,56 @@ pub struct Happened {
     /// Counts up from 1.
     pub number: u64,
     pub at: Time,
-    /// `up`, `down`, `weight`, `quorum_up`, `quorum_down`, `gate`, `guard`, `order`.
-    pub kind: &'static str,
+    pub kind: HappenedKind,
+    /// Empty for the daemon itself.
     pub virtual_server: String,
     pub real_server: Option<RealServerId>,
     /// May hold what a server answered: hostile text.
     pub text: String,
+}
+
+/// Each kind once, with its word for programs: the list of all is made of the same lines, so that whoever
+/// shows kinds can be held against it.
+macro_rules! happened_kinds {
+    ($($(#[$meaning:meta])* $kind:ident = $name:literal,)*) => {
+        /// What a change was.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum HappenedKind {
+            $($(#[$meaning])* $kind,)*
+        }
+
+        impl HappenedKind {
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+happened_kinds! {
+    Up = "up",
+    Down = "down",
+    Weight = "weight",
+    QuorumUp = "quorum_up",
+    QuorumDown = "quorum_down",
+    /// Services came into the table or left it by `active_when`.
+    Gate = "gate",
+    /// A rule began to keep failed servers in the table, or keeps none any more.
+    GuardBegan = "guard_began",
+    GuardEnded = "guard_ended",
+    /// Given, or over.
+    Order = "order",
+    /// The director itself seems to be sick, or to be well again.
+    VerdictsFrozen = "verdicts_frozen",
+    VerdictsThawed = "verdicts_thawed",
+    Reload = "reload",
+    ReloadRefused = "reload_refused",
+    /// A configuration is on trial, is confirmed, or goes.
+    Trial = "trial",
 }
 
 /// What has been asked of the kernel since the start.

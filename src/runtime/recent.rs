@@ -1,9 +1,11 @@
-//! What happened last, for the status page: a small ring, fed where events are announced.
+//! What happened last, for the status page: a small ring, fed where events are announced and where
+//! configurations come and go.
 
 use std::collections::VecDeque;
 
 use super::announce::{guard, order_name, reason};
-use crate::engine::snapshot::Happened;
+use crate::control::duration;
+use crate::engine::snapshot::{Happened, HappenedKind};
 use crate::engine::{Event, QuorumKind, Server, Time};
 
 /// Of all servers together.
@@ -19,7 +21,17 @@ pub(super) struct Recent {
 impl Recent {
     /// Keeps what changes something; failed tries are for the log.
     pub(super) fn note(&mut self, event: &Event, now: Time) {
-        let Some((kind, virtual_server, server, text)) = told(event) else { return };
+        if let Some(told) = told(event) {
+            self.push(told, now);
+        }
+    }
+
+    /// Of the daemon itself.
+    pub(super) fn note_daemon(&mut self, kind: HappenedKind, text: impl Into<String>, now: Time) {
+        self.push((kind, "", None, text.into()), now);
+    }
+
+    fn push(&mut self, (kind, virtual_server, server, text): Told<'_>, now: Time) {
         self.last_number += 1;
         self.happened.truncate(KEPT - 1);
         self.happened.push_front(Happened {
@@ -39,23 +51,23 @@ impl Recent {
     }
 }
 
-type Told<'a> = (&'static str, &'a str, Option<&'a Server>, String);
+type Told<'a> = (HappenedKind, &'a str, Option<&'a Server>, String);
 
 fn told(event: &Event) -> Option<Told<'_>> {
     Some(match event {
         Event::RealServer { of, alive, news: _, cause } => {
-            let kind = if *alive { "up" } else { "down" };
+            let kind = if *alive { HappenedKind::Up } else { HappenedKind::Down };
             (kind, &of.virtual_server.name, Some(of), reason(cause))
         }
         Event::Weight { of, from, to, cause } => {
             let text = format!("{from} → {to}, {}", reason(cause));
-            ("weight", &of.virtual_server.name, Some(of), text)
+            (HappenedKind::Weight, &of.virtual_server.name, Some(of), text)
         }
         Event::Quorum { virtual_server, quorum } => {
             let kind = match quorum.kind {
                 QuorumKind::NoChange => return None,
-                QuorumKind::Gained => "quorum_up",
-                QuorumKind::Lost => "quorum_down",
+                QuorumKind::Gained => HappenedKind::QuorumUp,
+                QuorumKind::Lost => HappenedKind::QuorumDown,
             };
             let text = format!("weight {} of {}", quorum.weight, quorum.threshold);
             (kind, &virtual_server.name, None, text)
@@ -67,26 +79,33 @@ fn told(event: &Event) -> Option<Told<'_>> {
                 all => format!(" and {} more", all - 1),
             };
             let not = if *active { "" } else { "not " };
-            ("gate", &virtual_server.name, None, format!("{first}{more} {not}active: {reason}"))
+            let text = format!("{first}{more} {not}active: {reason}");
+            (HappenedKind::Gate, &virtual_server.name, None, text)
         }
         Event::Guard { virtual_server, guard: rule, kept, min_alive, max_down_rate } => {
             let text = guard::text(virtual_server, *rule, kept, (*min_alive, *max_down_rate));
-            ("guard", &virtual_server.name, None, text)
+            let kind = if kept.is_empty() { HappenedKind::GuardEnded } else { HappenedKind::GuardBegan };
+            (kind, &virtual_server.name, None, text)
         }
         Event::Order { of, change, note } => {
             let why = note.reason.as_deref().unwrap_or("no reason given");
             let text = format!("{} by {}: {why}", order_name(*change), note.by);
-            ("order", &of.virtual_server.name, Some(of), text)
+            (HappenedKind::Order, &of.virtual_server.name, Some(of), text)
         }
         Event::OrderEnded { of, given: _, note } => {
             let text = format!("the order of {} is over", note.by);
-            ("order", &of.virtual_server.name, Some(of), text)
+            (HappenedKind::Order, &of.virtual_server.name, Some(of), text)
         }
-        Event::Failure { .. }
-        | Event::LocalError { .. }
-        | Event::SetAside { .. }
-        | Event::Frozen { .. }
-        | Event::Thawed { .. } => return None,
+        Event::Frozen { symptom: _, reason, first } => {
+            let again = if *first { "" } else { "still: " };
+            (HappenedKind::VerdictsFrozen, "", None, format!("{again}{reason}"))
+        }
+        Event::Thawed { lasted, set_aside } => {
+            let lasted = duration::display(*lasted);
+            let text = format!("after {lasted}, {set_aside} results were set aside");
+            (HappenedKind::VerdictsThawed, "", None, text)
+        }
+        Event::Failure { .. } | Event::LocalError { .. } | Event::SetAside { .. } => return None,
     })
 }
 
@@ -114,7 +133,7 @@ mod tests {
         assert_eq!(all.len(), KEPT);
         assert_eq!(all.iter().map(|h| h.number).collect::<Vec<_>>(), (151..=250).rev().collect::<Vec<_>>());
         assert_eq!(all[0].text, "by the reload");
-        assert_eq!((all[0].kind, all[0].virtual_server.as_str()), ("down", "mail"));
+        assert_eq!((all[0].kind, all[0].virtual_server.as_str()), (HappenedKind::Down, "mail"));
         let web = recent.of(Some("web"));
         assert_eq!(web.len(), KEPT / 2);
         assert!(web.iter().all(|h| h.virtual_server == "web"));

@@ -18,6 +18,7 @@ use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::{Plan, Removed};
+use crate::engine::snapshot::HappenedKind;
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
@@ -163,7 +164,7 @@ impl Supervisor {
         }
         let mistakes = counted(lines.len(), "mistake");
         error!("reload refused: {mistakes}, the running configuration stays");
-        self.counters.note_reloaded(Reloaded::Refused);
+        self.note_refused(&mistakes);
         let reply = Reply::new(ExitCode::Configuration, refusal.text());
         answer_all(answers, &reply);
         self.end_reload("reload refused, the configuration before it is in force");
@@ -212,6 +213,7 @@ impl Supervisor {
         self.adopt_daemon_changes(&before.daemon);
         self.settle_settings();
         let summary = summary(&plan);
+        self.recent.note_daemon(HappenedKind::Reload, &*summary, now);
         self.reloading.applying = Some(Applying {
             answers,
             summary,
@@ -273,9 +275,14 @@ impl Supervisor {
     /// The file is good, but takes away more than it may.
     fn refuse_losses(&mut self, answers: Vec<Answer>, refusal: &str) {
         error!("reload refused: {refusal}; the running configuration stays");
-        self.counters.note_reloaded(Reloaded::Refused);
+        self.note_refused(refusal);
         answer_all(answers, &Reply::failed(format!("reload refused: {refusal}")));
         self.end_reload("reload refused, the configuration before it is in force");
+    }
+
+    fn note_refused(&mut self, why: &str) {
+        self.counters.note_reloaded(Reloaded::Refused);
+        self.recent.note_daemon(HappenedKind::ReloadRefused, why, super::clock::now());
     }
 
     /// What takes effect at once.

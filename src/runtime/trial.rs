@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::clock;
 use super::loading::{self, Ready, Refusal};
 use super::probes::PreparedKinds;
 use super::supervisor::Supervisor;
 use crate::config::Diagnostics;
 use crate::control::{Peer, Reply, duration};
 use crate::engine::model::Config;
+use crate::engine::snapshot::HappenedKind;
 use crate::engine::{Readings, Time};
 
 /// Between two tries to go back.
@@ -61,16 +63,19 @@ impl Supervisor {
             (Some(_), None) => {}
         }
         let left = self.trial.as_ref()?.until.since(now);
-        Some(format!(
+        let text = format!(
             "unless `lvsd confirm` comes within {}, the configuration before it comes back",
             duration::display(left)
-        ))
+        );
+        self.recent.note_daemon(HappenedKind::Trial, &*text, now);
+        Some(text)
     }
 
     pub(super) fn confirm(&mut self, peer: &Peer) -> Reply {
         match self.trial.take() {
             Some(_) => {
                 info!(by = %peer, "the configuration is confirmed by {peer}");
+                self.recent.note_daemon(HappenedKind::Trial, format!("confirmed by {peer}"), clock::now());
                 Reply::done("confirmed: the configuration stays")
             }
             None => Reply::failed("no reload waits to be confirmed"),
@@ -86,12 +91,14 @@ impl Supervisor {
         // Over when it has come into force. Should that fail, it is tried again.
         trial.until = now + RETRY;
         let (good, lasts) = (trial.good.clone(), trial.lasts);
+        let lasts = duration::display(lasts);
         warn!(
-            "the reload was not confirmed within {}: going back to the configuration before it; {} still has \
+            "the reload was not confirmed within {lasts}: going back to the configuration before it; {} still has \
              what was tried, and the next reload or start takes it",
-            duration::display(lasts),
             self.config_path.display()
         );
+        let text = format!("not confirmed within {lasts}: going back to the configuration before it");
+        self.recent.note_daemon(HappenedKind::Trial, text, now);
         self.go_back(good);
     }
 

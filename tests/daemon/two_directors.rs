@@ -2,14 +2,20 @@
 //!
 //! | space | addresses |
 //! |---|---|
-//! | client | 192.0.2.130, behind the router |
-//! | router | 192.0.2.129 to the client, 192.0.2.1 and 192.0.2.5 to the directors, 198.51.100.1 on the servers' network |
-//! | first, second | 192.0.2.2 and 192.0.2.6, AS 65010; 198.51.100.2 and 198.51.100.3 |
+//! | client | 203.0.113.130, behind the router |
+//! | router | 203.0.113.129 to the client, 192.0.2.1 to the directors, 198.51.100.1 on the servers' network |
+//! | first, second | 192.0.2.10 and 192.0.2.11, AS 65010; 198.51.100.2 and 198.51.100.3 |
 //! | web1, web2 | 198.51.100.11 and 198.51.100.12, both with the virtual address 203.0.113.10 on `lo` |
+//!
+//! BIRD has the files that the book shows, and the router's kernel the setting.
 
+use std::path::Path;
 use std::time::Duration;
 
+use regex::Regex;
+
 use super::process::{Director, wait_for_table};
+use crate::book::{Block, Page};
 use crate::lab::backend::Backend;
 use crate::lab::bird::Bird;
 use crate::lab::client::Conversation;
@@ -67,11 +73,14 @@ impl Site {
             space.ip(lines);
         }
         router.run(|| {
-            let ipv4 = std::path::Path::new("/proc/sys/net/ipv4");
-            std::fs::write(ipv4.join("ip_forward"), "1").expect("root may forward");
-            // By ports too, so that one client uses both directors.
-            std::fs::write(ipv4.join("fib_multipath_hash_policy"), "1").expect("the kernel can do ECMP");
+            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("root may forward");
         });
+        // By ports too, so that one client uses both directors.
+        for line in shown("guide/scaling.md", "console", "router").text.lines() {
+            let command = line.strip_prefix("router# ").expect("typed on the router");
+            let (program, words) = command.split_once(' ').expect("a program and words");
+            router.output(program, words);
+        }
         Self { client, router, first, second, web1, web2 }
     }
 
@@ -90,6 +99,22 @@ impl Site {
             (found == directors).then_some(())
         });
     }
+}
+
+/// The block of a page that is of this language and has this mark.
+fn shown(page: &str, language: &str, mark: &str) -> Block {
+    let page = Page::read(Path::new(env!("CARGO_MANIFEST_DIR")), page);
+    page.blocks()
+        .into_iter()
+        .find(|block| block.language == language && block.has(mark))
+        .expect("the page shows it")
+}
+
+/// A file of BIRD's, impatient: what takes it minutes by default takes seconds.
+fn bird_file(page: &str, mark: &str) -> String {
+    let bgp = Regex::new(r"(?m)^((?:template|protocol) bgp \w+ \{)").expect("a pattern");
+    let patience = "$1\n  connect delay time 1; connect retry time 1; error wait time 1, 2;";
+    bgp.replace_all(&shown(page, "text", mark).text, patience).into_owned()
 }
 
 /// What this director's kernel has forwarded to servers of the service, as of at most two seconds ago:
@@ -124,18 +149,19 @@ fn connections_live_on_when_a_director_is_stopped_and_when_one_dies() {
     let _servers =
         [Backend::start(&site.web1, "198.51.100.11:80"), Backend::start(&site.web2, "198.51.100.12:80")];
     let _virtual = [Backend::named(&site.web1, VIRTUAL, "web1"), Backend::named(&site.web2, VIRTUAL, "web2")];
+    let director = bird_file("guide/two-directors.md", "director");
     let birds = [
-        Bird::start(&site.router, UPSTREAM),
-        Bird::start(&site.first, &DIRECTOR.replace("LOCAL", "192.0.2.2").replace("ROUTER", "192.0.2.1")),
-        Bird::start(&site.second, &DIRECTOR.replace("LOCAL", "192.0.2.6").replace("ROUTER", "192.0.2.5")),
+        Bird::start(&site.router, &bird_file("guide/scaling.md", "router")),
+        Bird::start(&site.first, &director),
+        Bird::start(&site.second, &director.replace("192.0.2.10", "192.0.2.11")),
     ];
-    birds[0].wait_for_session("one");
-    birds[0].wait_for_session("two");
+    birds[0].wait_for_session("director1");
+    birds[0].wait_for_session("director2");
     let (one, two) = (Director::new(&site.first, CONFIG), Director::new(&site.second, CONFIG));
     let (first, second) = (one.start(), two.start());
     wait_for_table(&site.first, &TABLE);
     wait_for_table(&site.second, &TABLE);
-    site.wait_for_route(&["192.0.2.2", "192.0.2.6"]);
+    site.wait_for_route(&["192.0.2.10", "192.0.2.11"]);
 
     let mut conversations: Vec<(Conversation, String)> = site.client.run(|| {
         (0..CONVERSATIONS)
@@ -154,16 +180,16 @@ fn connections_live_on_when_a_director_is_stopped_and_when_one_dies() {
     });
 
     assert!(first.stop().success());
-    site.wait_for_route(&["192.0.2.6"]);
+    site.wait_for_route(&["192.0.2.11"]);
     go_on(&mut conversations, "the first director is stopped");
     let first = one.start();
-    site.wait_for_route(&["192.0.2.2", "192.0.2.6"]);
+    site.wait_for_route(&["192.0.2.10", "192.0.2.11"]);
     go_on(&mut conversations, "the first director is back");
 
     // As if its power were gone: nothing is withdrawn, its links are dead.
     second.kill();
     site.second.ip("link set front down\nlink set back down");
-    site.wait_for_route(&["192.0.2.2"]);
+    site.wait_for_route(&["192.0.2.10"]);
     let before = packets(&site.first);
     go_on(&mut conversations, "the second director is dead");
     until("the first director has carried them all", || {
@@ -184,8 +210,8 @@ link add eth0 netns {web2} type veth peer name port4 netns {router}
 const CLIENT: &str = "
 link set lo up
 link set eth0 up
-addr add 192.0.2.130/30 dev eth0
-route add default via 192.0.2.129
+addr add 203.0.113.130/30 dev eth0
+route add default via 203.0.113.129
 ";
 const ROUTER: &str = "
 link set lo up
@@ -200,11 +226,14 @@ link set port3 up
 link set port4 up
 link set servers up
 link set client up
+link add directors type bridge
+link set first master directors
+link set second master directors
 link set first up
 link set second up
-addr add 192.0.2.129/30 dev client
-addr add 192.0.2.1/30 dev first
-addr add 192.0.2.5/30 dev second
+link set directors up
+addr add 203.0.113.129/30 dev client
+addr add 192.0.2.1/24 dev directors
 addr add 198.51.100.1/24 dev servers
 ";
 const FIRST: &str = "
@@ -213,7 +242,7 @@ link add lvs0 type dummy
 link set lvs0 up
 link set front up
 link set back up
-addr add 192.0.2.2/30 dev front
+addr add 192.0.2.10/24 dev front
 addr add 198.51.100.2/24 dev back
 route add default via 192.0.2.1
 ";
@@ -223,9 +252,9 @@ link add lvs0 type dummy
 link set lvs0 up
 link set front up
 link set back up
-addr add 192.0.2.6/30 dev front
+addr add 192.0.2.11/24 dev front
 addr add 198.51.100.3/24 dev back
-route add default via 192.0.2.5
+route add default via 192.0.2.1
 ";
 const WEB1: &str = "
 link set lo up
@@ -241,25 +270,3 @@ addr add 198.51.100.12/24 dev eth0
 addr add 203.0.113.10/32 dev lo
 route add default via 198.51.100.1
 ";
-
-const DIRECTOR: &str = r#"
-router id LOCAL;
-protocol device { scan time 1; }
-protocol direct vips { interface "lvs0"; ipv4; }
-protocol bgp upstream {
-  connect delay time 1; connect retry time 1; error wait time 1, 2;
-  local LOCAL as 65010; neighbor ROUTER as 65001;
-  ipv4 { import none; export where proto = "vips" && net.len = 32; next hop self; };
-}
-"#;
-const UPSTREAM: &str = r#"
-router id 192.0.2.1;
-protocol device { scan time 1; }
-protocol kernel { merge paths on; ipv4 { import none; export all; }; }
-template bgp director {
-  connect delay time 1; connect retry time 1; error wait time 1, 2;
-  ipv4 { import all; export none; };
-}
-protocol bgp one from director { local 192.0.2.1 as 65001; neighbor 192.0.2.2 as 65010; }
-protocol bgp two from director { local 192.0.2.5 as 65001; neighbor 192.0.2.6 as 65010; }
-"#;

@@ -11,7 +11,8 @@
 //! | `wrong` | a whole file that is refused |
 //!
 //! A `console` block with the mark `lab` is typed, line by line, on a real machine by `tests/systemd`; one with the mark
-//! `source` too, in a tree in which lvsd is built already.
+//! `source` too, in a tree in which lvsd is built already. `router`, and BIRD's files with the marks `bird director` and
+//! `bird router`, are what `tests/daemon/two_directors.rs` runs. `shell.rs` knows of every other shell block why it is not run.
 
 use std::fs;
 use std::path::{Path, PathBuf};

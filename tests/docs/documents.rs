@@ -6,6 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use lvsd::control::protocol::decode_request;
+use lvsd::engine::model::EventKind;
+use lvsd::engine::snapshot::HappenedKind;
+use regex::Regex;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -101,6 +104,41 @@ fn the_status_document_has_the_keys_that_are_shown() {
     keys("", &serde_json::from_str(&block.text).expect("JSON"), &mut shown);
     let differ: Vec<_> = sent.symmetric_difference(&shown).collect();
     assert!(differ.is_empty() && sent.len() > 20, "shown or sent, not both: {differ:?}");
+}
+
+/// Where the last of the events is named, all of them are: before a key, and with its example.
+#[test]
+fn every_event_is_named_where_events_are() {
+    let file = fs::read_to_string(root().join("config/lvsd.toml")).expect("the file of all keys");
+    let key = Regex::new(r"^#?:? ?[a-z_]+ = ").expect("a pattern");
+    let mut count = 0;
+    let mut about = String::new();
+    for line in file.lines() {
+        about.push_str(line);
+        if key.is_match(line) {
+            if about.contains("verdicts_thawed") {
+                count += 1;
+                for kind in EventKind::ALL {
+                    assert!(about.contains(kind.name()), "{} is not named in: {about}", kind.name());
+                }
+            }
+            about.clear();
+        }
+    }
+    assert_eq!(count, 3, "scripts, mail and webhooks");
+    let page = Page::read(root(), "reference/events.md").text;
+    for kind in EventKind::ALL {
+        assert!(page.contains(&format!("`{}`", kind.name())), "{} is not in events.md", kind.name());
+    }
+}
+
+#[test]
+fn every_kind_of_change_is_named() {
+    let page = Page::read(root(), "reference/status-json.md").text;
+    let row = page.lines().find(|line| line.starts_with("| `recent[].kind` |")).expect("a row");
+    let named: Vec<&str> = row.split('`').skip(3).step_by(2).collect();
+    let told: Vec<&str> = HappenedKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(named, told);
 }
 
 #[test]

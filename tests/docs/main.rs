@@ -9,6 +9,7 @@ mod examples;
 mod generated;
 mod links;
 mod log;
+mod shell;
 mod threats;
 
 use std::path::Path;

@@ -4,6 +4,10 @@
 #[cfg(test)]
 mod addresses;
 #[cfg(test)]
+#[expect(dead_code, reason = "shared with the tests of the book, which use the rest of it")]
+#[path = "../docs/book.rs"]
+mod book;
+#[cfg(test)]
 #[path = "../daemon/mod.rs"]
 mod daemon;
 #[cfg(test)]

@@ -180,6 +180,7 @@ impl Drop for Lab {
         drop(Command::new("ip").args(["link", "del", "lvs0"]).stderr(Stdio::null()).status());
         drop(fs::remove_dir_all("/run/web2"));
         drop(fs::remove_dir_all("/etc/keepalived"));
+        drop(fs::remove_dir_all("/etc/ha.d"));
     }
 }
 
@@ -282,6 +283,10 @@ fn a_first_director_with_nat_and_what_is_done_with_it_afterwards() {
             "guide/why.md",
             "guide/weights.md",
             "guide/notifications.md",
+            "guide/checks.md",
+            "guide/monitoring.md",
+            "guide/doctor.md",
+            "guide/troubleshooting.md",
         ],
     );
 }

@@ -80,6 +80,14 @@ impl Opened<'_> {
         self.browser.look_like(DESK, "light");
     }
 
+    /// Waits until all of this is among the last changes.
+    fn history_has(&self, parts: &[&str]) {
+        within(&format!("{parts:?} among the last changes"), || {
+            let shown = self.browser.run("return document.getElementById('recent').innerText");
+            parts.iter().all(|part| shown.as_str().is_some_and(|text| text.contains(part))).then_some(())
+        });
+    }
+
     fn rows(&self) -> usize {
         let rows = self.browser.run("return document.querySelectorAll('.servers li:not(.head)').length");
         usize::try_from(rows.as_u64().expect("a number")).expect("few")
@@ -188,6 +196,7 @@ fn frozen_verdicts_are_shown_until_they_thaw() {
     place.configure(&format!("{HEAD}{servers}"));
     assert_eq!(place.ask("reload").code, Some(0));
     within("it is gone", || (!page.browser.text().contains("VERDICTS FROZEN")).then_some(()));
+    page.history_has(&["! FROZEN", "no canary answers", "✔ verdicts count", "results were set aside"]);
     page.is_clean();
 }
 
@@ -209,9 +218,56 @@ fn a_trial_is_shown_until_it_is_over() {
     page.browser.wait_for("3 of 3 servers up");
     let title = page.browser.run("return document.title");
     assert!(title.as_str().expect("a text").starts_with("✖ not confirmed"), "{title}");
-    page.photograph("not-confirmed");
     assert_eq!(place.ask("confirm").code, Some(0));
     within("it is gone", || (!page.browser.text().contains("NOT CONFIRMED")).then_some(()));
+    page.history_has(&[
+        "⟳ reload",
+        "1 added",
+        "! trial",
+        "unless `lvsd confirm` comes within 1h",
+        "confirmed by",
+    ]);
+    place.configure("nonsense");
+    assert_eq!(place.ask("reload").code, Some(78));
+    page.history_has(&["✖ RELOAD REFUSED"]);
+    page.is_clean();
+}
+
+/// Servers that are kept, verdicts that are frozen and a reload on trial: all that is unusual, at once, in
+/// the banners, the rows and the history.
+#[test]
+fn what_is_kept_frozen_and_on_trial_is_shown() {
+    let backends = Backends::new(3);
+    let servers = pool("web", 10, 300, &addresses(&backends, 0..3));
+    let guarded = servers.replace("scheduler =", "min_alive = 2\nscheduler =");
+    let place = Place::new(&format!("{HEAD}{guarded}"));
+    let page = open(&place);
+    let text = page.browser.wait_for("3 of 3 servers up");
+    assert!(!text.contains("KEPT"), "{text}");
+    backends.die(0);
+    page.browser.wait_for("2 of 3 servers up");
+    backends.die(1);
+    let text = page.browser.wait_for("DOWN, KEPT");
+    for part in [
+        "! 1 of them KEPT in the table",
+        "! KEPT in the table although down: 1 server, by min_alive",
+        "kept in the table by min_alive",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    page.history_has(&["! KEPT", "min_alive = 2 keeps servers in the table that have failed"]);
+    let test = "[daemon.self_test]\ncanary = \"255.255.255.255:9\"\ncanary_interval = \"100ms\"\n";
+    place.configure(&format!("{HEAD}{test}{guarded}"));
+    assert_eq!(place.ask("reload --confirm 30m").code, Some(0));
+    page.browser.wait_for("! NOT CONFIRMED");
+    page.browser.wait_for("! VERDICTS FROZEN");
+    page.history_has(&["! FROZEN", "! trial"]);
+    page.photograph("kept-frozen-not-confirmed");
+    // Nobody has to be kept any more.
+    place.configure(&format!("{HEAD}{servers}"));
+    assert_eq!(place.ask("reload").code, Some(0));
+    page.history_has(&["✔ none kept"]);
+    within("nobody is kept", || (!page.browser.text().contains("DOWN, KEPT")).then_some(()));
     page.is_clean();
 }
 

@@ -6,8 +6,8 @@ use super::*;
 use crate::control::protocol::parse_address;
 use crate::engine::model::Protocol;
 use crate::engine::snapshot::{
-    FrozenStatus, Happened, KernelCounters, LastResult, OperatorWeight, Override as OrderStatus,
-    QuorumStatus, Traffic,
+    FrozenStatus, Happened, HappenedKind, KernelCounters, LastResult, OperatorWeight,
+    Override as OrderStatus, QuorumStatus, Traffic,
 };
 use crate::engine::table::ServiceId;
 
@@ -99,7 +99,7 @@ fn snapshot() -> Snapshot {
         recent: vec![Happened {
             number: 9,
             at: at(500),
-            kind: "down",
+            kind: HappenedKind::Down,
             virtual_server: "web".into(),
             real_server: Some(parse_address("198.51.100.13:80").unwrap()),
             text: "refused".into(),

@@ -98,12 +98,13 @@
     const fails = server.checks.some((c) => c.mode === "enforce" && !c.up);
     const doubts = server.checks.some((c) => !c.up || c.failures > 0);
     const order = server.override && server.override.order;
-    const byChecks = fails && server.kept ? "DOWN, KEPT" : fails ? "DOWN" : server.missing ? "NOT INSTALLED" : server.installed ? "up" : "standby";
+    const kept = Boolean(fails && server.kept);
+    const byChecks = kept ? "DOWN, KEPT" : fails ? "DOWN" : server.missing ? "NOT INSTALLED" : server.installed ? "up" : "standby";
     const ordered = order === "drain" ? "drained" : order === "disable" ? "disabled" : null;
     const word = ordered ? (fails || server.missing ? byChecks + ", " + ordered : ordered) : byChecks;
     const kind = fails || server.missing ? "bad" : ordered || server.override || doubts ? "warn" : "good";
     const symbol = fails ? "✖" : server.missing ? "!" : ordered ? "‖" : doubts ? "~" : word === "up" ? "✔" : "○";
-    return { word, kind, symbol, down: fails || server.missing, ordered: Boolean(server.override) };
+    return { word, kind, symbol, kept, down: fails || server.missing, ordered: Boolean(server.override) };
   }
   function takeIn(document, whole) {
     const now = Date.now();
@@ -190,13 +191,14 @@
     if (!same) parent.replaceChildren(...nodes);
   }
   function tally() {
-    const sum = { quorum: 0, lost: 0, up: 0, down: 0, missing: 0, ordered: 0, standby: 0, active: 0, rate: 0 };
+    const sum = { quorum: 0, lost: 0, up: 0, down: 0, kept: 0, missing: 0, ordered: 0, standby: 0, active: 0, rate: 0 };
     for (const pool of pools.values()) {
       sum[pool.quorum.up ? "quorum" : "lost"] += 1;
       for (const server of pool.servers.values()) {
         const order = server.override && server.override.order;
         const word = server.state.word;
         sum[word.startsWith("DOWN") ? "down" : server.missing ? "missing" : order ? "ordered" : word === "up" ? "up" : "standby"] += 1;
+        sum.kept += server.state.kept ? 1 : 0;
         sum.active += server.connections.active;
         sum.rate += server.rate ? server.rate.connections : 0;
       }
@@ -217,6 +219,7 @@
     if (sum.lost) items.push(item("bad-word", "✖", sum.lost, "WITHOUT QUORUM"));
     items.push(item(sum.up ? "good" : "soft", sum.up ? "✔" : "○", sum.up, "of " + count(all, "server") + " up"));
     if (sum.down) items.push(item("bad-word", "✖", sum.down, "DOWN"));
+    if (sum.kept) items.push(item("bad-word", "!", sum.kept, "of them KEPT in the table"));
     if (sum.missing) items.push(item("bad-word", "!", sum.missing, "NOT INSTALLED"));
     if (sum.ordered) items.push(item("warn-word", "‖", sum.ordered, "drained or disabled"));
     if (sum.standby) items.push(item("soft", "○", sum.standby, "on standby"));
@@ -263,6 +266,9 @@
       remark("bad", "! NOT AS WANTED in the kernel: ", said(service), refusal ? ": " : "", refusal ? said(refusal) : "");
     }
     if (pool.missing.length > 10) remark("bad", `and ${number(pool.missing.length - 10)} more services`);
+    const rules = new Map();
+    for (const { state, kept } of pool.servers.values()) if (state.kept) rules.set(kept, (rules.get(kept) || 0) + 1);
+    for (const [rule, n] of rules) remark("bad", "! KEPT in the table although down: ", count(n, "server"), `, by ${rule}`);
     for (const a of pool.announce.slice(0, 10)) {
       const state = a.announced ? "✔ announced on " : a.wanted ? "✖ NOT ANNOUNCED on " : "○ withdrawn from ";
       remark(a.announced ? "plain" : a.wanted ? "bad" : "", said(a.address), " ", state, said(a.interface), a.problem ? ": " : "", a.problem ? said(a.problem) : "");
@@ -316,7 +322,7 @@
       el("span", "checks", ...server.checks.map(drawCheck), server.checks.length ? "" : el("span", "soft", "no checks")),
       el("span", "traffic number", `${number(c.active)} active, ${number(c.inactive)} inactive`, ...drawRate(rate))];
     if (server.weight !== server.effective_weight) cells[2].title = "in force/configured";
-    if (server.kept) cells.push(el("span", "note bad-word", "kept in the table by " + server.kept));
+    if (server.kept) cells.push(el("span", "wide bad-word", "! kept in the table by " + server.kept));
     if (server.override) cells.push(...drawOverride(server.override));
     row.replaceChildren(...cells);
   }
@@ -345,8 +351,23 @@
     if (over.weight !== null) lines.push(line("⚖ weight " + number(over.weight), over.weight_note || over));
     return lines;
   }
-  const KINDS = { up: ["good", "✔ up"], down: ["bad-word", "✖ DOWN"], quorum_up: ["good", "✔ quorum up"], quorum_down: ["bad-word", "✖ QUORUM DOWN"],
-    weight: ["soft", "⚖ weight"], gate: ["soft", "○ role"], order: ["warn-word", "‖ order"] };
+  // Every kind that there is, by its name: a test holds this against the daemon's list.
+  const KINDS = {
+    up: ["good", "✔ up"],
+    down: ["bad-word", "✖ DOWN"],
+    weight: ["soft", "⚖ weight"],
+    quorum_up: ["good", "✔ quorum up"],
+    quorum_down: ["bad-word", "✖ QUORUM DOWN"],
+    gate: ["soft", "○ role"],
+    guard_began: ["bad-word", "! KEPT"],
+    guard_ended: ["good", "✔ none kept"],
+    order: ["warn-word", "‖ order"],
+    verdicts_frozen: ["bad-word", "! FROZEN"],
+    verdicts_thawed: ["good", "✔ verdicts count"],
+    reload: ["soft", "⟳ reload"],
+    reload_refused: ["bad-word", "✖ RELOAD REFUSED"],
+    trial: ["warn-word", "! trial"],
+  };
   function drawRecent(text) {
     const wanted = recent.filter((h) => text === "" || (h.virtual_server + "\n" + (h.real_server || "") + "\n" + h.text).toLowerCase().includes(text));
     const key = text + "\n" + allChanges + "\n" + wanted.map((h) => h.number).join();
@@ -358,7 +379,7 @@
       const when = moment(h.at, "ago");
       when.title = new Date(h.at).toLocaleString();
       when.className = "soft";
-      return el("li", "", when, el("span", name, word), el("span", "whom", said(h.virtual_server), h.real_server ? " " : "", h.real_server ? said(h.real_server) : ""),
+      return el("li", "", when, el("span", name, word), el("span", "whom", h.virtual_server ? said(h.virtual_server) : el("span", "soft", "this director"), h.real_server ? " " : "", h.real_server ? said(h.real_server) : ""),
         el("span", "text", said(h.text)));
     });
     $("recent").replaceChildren(...(rows.length ? rows : [el("li", "soft", "none")]));

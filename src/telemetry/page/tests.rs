@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::engine::snapshot::HappenedKind;
 use crate::telemetry::http::{Closed, Limits, bind, serve};
 
 /// What shows nothing but this.
@@ -117,6 +118,23 @@ fn nothing_is_fetched_from_elsewhere_and_text_is_never_markup() {
     }
     for word in ["style=", "onclick=", "onload=", "onerror=", "javascript:"] {
         assert!(!HTML.contains(word), "the policy forbids {word}");
+    }
+}
+
+/// Of every kind that the daemon can tell the page has a word and a sign, and of no other.
+#[test]
+fn whatever_happens_has_words_on_the_page() {
+    let kinds = JS.split_once("const KINDS = {").unwrap().1.split_once("};").unwrap().0;
+    let mut shown: Vec<&str> =
+        kinds.lines().filter_map(|line| Some(line.trim().split_once(": [")?.0)).collect();
+    let mut told: Vec<&str> = HappenedKind::ALL.iter().map(|kind| kind.name()).collect();
+    shown.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(shown, told);
+    // A sign before each word: colour alone says nothing.
+    for entry in kinds.lines().filter_map(|line| line.split_once("\", \"")) {
+        let first = entry.1.chars().next().unwrap();
+        assert!(!first.is_alphanumeric(), "{}", entry.1);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::engine::Guard;
 use crate::engine::model::Mode;
-use crate::engine::snapshot::{CheckStatus, Happened, LastResult, QuorumStatus, Traffic};
+use crate::engine::snapshot::{CheckStatus, Happened, HappenedKind, LastResult, QuorumStatus, Traffic};
 use crate::engine::time::Time;
 
 fn server(address: &str) -> RealServerStatus {
@@ -55,7 +55,7 @@ fn snapshot() -> Snapshot {
 }
 
 fn happened(number: u64) -> Happened {
-    let (at, kind, virtual_server) = (Time::ZERO, "up", "web".to_owned());
+    let (at, kind, virtual_server) = (Time::ZERO, HappenedKind::Up, "web".to_owned());
     Happened { number, at, kind, virtual_server, real_server: None, text: String::new() }
 }
 
