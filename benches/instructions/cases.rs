@@ -2,9 +2,11 @@
 //! came to.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use lvsd::config::Kept;
 use lvsd::engine::model::Family;
 use lvsd::engine::{Event, Readings};
 use lvsd::ipvs::{Operation, bytes, plan};
@@ -19,7 +21,7 @@ type Work = Box<dyn FnMut() -> Result<()>>;
 /// Its name, and what makes it ready.
 type Case = (&'static str, fn() -> Result<Work>);
 
-pub(crate) const CASES: [Case; 13] = [
+pub(crate) const CASES: [Case; 14] = [
     ("record-success-10k", record_success),
     ("record-failure-10k", record_failure),
     ("table-of-256x40", whole_table),
@@ -29,6 +31,7 @@ pub(crate) const CASES: [Case; 13] = [
     ("diff-other-10k", diff_other),
     ("parse-5000x4", parse),
     ("load-20000-servers", load),
+    ("load-1-change-256x40", load_one_change),
     ("reload-same-5000x4", reload_same),
     ("encode-256x40", encode),
     ("copy-encoded-256x40", copy_encoded),
@@ -152,6 +155,22 @@ fn load() -> Result<Work> {
     Ok(Box::new(move || {
         let config = inputs::load(&sources)?;
         ensure!(config.virtual_servers.len() == 500, "500 virtual servers");
+        Ok(())
+    }))
+}
+
+/// What a SIGHUP reads of a file in which one weight is another than before.
+fn load_one_change() -> Result<Work> {
+    let text = inputs::text(256, 40);
+    let changed = text.replacen("weight = 3", "weight = 9", 1);
+    ensure!(text != changed, "nothing changes");
+    let (before, kept) = inputs::load_after(&inputs::sources(&text), &Kept::default())?;
+    let sources = inputs::sources(&changed);
+    Ok(Box::new(move || {
+        let (after, _) = inputs::load_after(&sources, &kept)?;
+        let pools = before.virtual_servers.iter().zip(&after.virtual_servers);
+        let changed = pools.filter(|(before, after)| !Arc::ptr_eq(before, after)).count();
+        ensure!(changed == 1, "{changed} virtual servers are made anew");
         Ok(())
     }))
 }

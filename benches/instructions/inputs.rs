@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use lvsd::config::{self, Sources};
+use lvsd::config::{self, Kept, Sources};
 use lvsd::engine::memory::Memory;
 use lvsd::engine::model::{Config, Fault, Forwarding, Outcome, Phase, Protocol, Verdict, WeightChange};
 use lvsd::engine::table::{Destination, DestinationId, Service, ServiceId, Table};
@@ -45,6 +45,12 @@ pub(crate) fn sources(text: &str) -> Sources {
 pub(crate) fn load(sources: &Sources) -> Result<Config> {
     let loaded = config::load(sources).map_err(|mistakes| anyhow!(mistakes.lines().join("\n")))?;
     Ok(loaded.config)
+}
+
+/// After a reading that left `kept`: what that one leaves as well.
+pub(crate) fn load_after(sources: &Sources, kept: &Kept) -> Result<(Config, Kept)> {
+    let after = config::load_after(sources, kept).map_err(|mistakes| anyhow!(mistakes.lines().join("\n")))?;
+    Ok((after.loaded.config, after.kept))
 }
 
 /// An engine whose every check runs and has not ended.

@@ -30,6 +30,7 @@ mod schedule;
 pub mod self_test;
 pub mod snapshot;
 pub mod table;
+mod takeover;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod time;
@@ -143,33 +144,6 @@ impl Engine {
         self.presence = readings.presence.clone();
         self.settle_standings();
         plan
-    }
-
-    /// Takes over the values of a configuration that says what the one in force says.
-    fn adopt(&mut self, config: &Config) {
-        reload::adopt(&mut self.pools, config);
-        let pools = &self.pools;
-        self.schedule.adopt(|(pool, server, check)| {
-            let server = pools.get(pool as usize)?.real_servers.get(server as usize)?;
-            server.checkers.get(check as usize).map(|checker| &checker.config)
-        });
-    }
-
-    fn replace_pools(&mut self, config: &Config, plan: &Plan, now: Time) {
-        let past = Past::of_running(&self.pools, config, &plan.same);
-        let dirty = std::mem::take(&mut self.dirty);
-        self.pools = build_pools(config, std::mem::take(&mut self.pools), &past, plan, now);
-        let was_dirty = |same: &Option<usize>| same.is_some_and(|old| dirty.contains(&old));
-        self.dirty =
-            plan.same.iter().enumerate().filter(|(_, same)| was_dirty(same)).map(|(i, _)| i).collect();
-        self.find_order_end();
-        self.replace_schedule(plan, now);
-        let changed = plan.same.iter().enumerate().filter(|(_, same)| same.is_none());
-        for (pool, _) in changed {
-            for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
-                self.announce_change(pool, server, &Cause::Reload);
-            }
-        }
     }
 
     /// One run of a probe has ended. Results of probes that a reload took away are ignored.
@@ -396,28 +370,6 @@ impl Engine {
             self.dirty.insert(pool_at);
             self.memory_changed = true;
         }
-    }
-
-    /// New checks for the pools that are not just the same.
-    fn replace_schedule(&mut self, plan: &Plan, now: Time) {
-        let moved: BTreeMap<u32, u32> = (0u32..)
-            .zip(&plan.same)
-            .filter_map(|(new, old)| Some((u32::try_from((*old)?).ok()?, new)))
-            .collect();
-        let changed = (0u32..).zip(&self.pools).zip(&plan.same).filter(|(_, same)| same.is_none());
-        let checkers = changed.flat_map(|((p, pool), _)| {
-            (0u32..).zip(&pool.real_servers).flat_map(move |(s, server)| {
-                (0u32..)
-                    .zip(&server.checkers)
-                    .map(move |(c, checker)| ((p, s, c), checker.identity(), Arc::clone(&checker.config)))
-            })
-        });
-        for id in self.schedule.replace(|pool| moved.get(&pool).copied(), checkers, now) {
-            self.commands.push_back(Command::Cancel { id });
-        }
-        self.dirty.extend(plan.same.iter().enumerate().filter(|(_, same)| same.is_none()).map(|(i, _)| i));
-        self.all_dirty = true;
-        self.memory_changed = true;
     }
 }
 

@@ -10,12 +10,17 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
+use super::clock;
 use crate::checks::{self, Prepared, Scripts};
-use crate::engine::ProbeId;
 use crate::engine::model::{Check, CheckKind, Fault, Outcome, Phase, Verdict};
+use crate::engine::{Command, Engine, ProbeId};
 
 /// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
 const RESERVED_DESCRIPTORS: u64 = 256;
+
+/// Carried out at a time. When more runs are due than can be run, what has begun comes to its end before more
+/// begins: thousands of half-done runs hold memory and finish no sooner.
+const COMMANDS: usize = 64;
 
 /// The prepared form of every check kind of one configuration.
 #[derive(Clone, Debug, Default)]
@@ -82,9 +87,26 @@ impl Probes {
         std::mem::replace(&mut self.prepared, prepared)
     }
 
+    /// Carries out some of what the engine has decided.
+    pub(super) fn obey(&mut self, engine: &mut Engine) {
+        // Read once for all of them.
+        let mut clocks = None;
+        for _ in 0..COMMANDS {
+            match engine.next_command() {
+                None => break,
+                Some(Command::Start { id, check }) => {
+                    let (now, instant) = *clocks.get_or_insert_with(|| (clock::now(), Instant::now()));
+                    let late = engine.due(id).map_or(Duration::ZERO, |due| now.since(due));
+                    self.start(id, check, late, instant);
+                }
+                Some(Command::Cancel { id }) => self.cancel(id),
+            }
+        }
+    }
+
     /// Begins one run, which is `late` by so much at `now`. Its outcome comes through the channel, whatever
     /// happens in it.
-    pub(super) fn start(&mut self, id: ProbeId, check: Arc<Check>, late: Duration, now: Instant) {
+    fn start(&mut self, id: ProbeId, check: Arc<Check>, late: Duration, now: Instant) {
         let prepared = self.prepared.of(&check.probe.kind);
         let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
         let task = tokio::spawn(async move {
@@ -106,7 +128,7 @@ impl Probes {
     }
 
     /// Nobody waits for this run any more.
-    pub(super) fn cancel(&mut self, id: ProbeId) {
+    fn cancel(&mut self, id: ProbeId) {
         if let Some(task) = self.running.remove(&id) {
             task.abort();
         }

@@ -5,7 +5,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
@@ -37,7 +37,7 @@ use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop};
 use crate::engine::self_test::{self, Canary};
 use crate::engine::snapshot::KernelCounters;
-use crate::engine::{Command, Engine, Time};
+use crate::engine::{Engine, Time};
 use crate::health::{Aggregator, Heartbeat};
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
@@ -46,9 +46,6 @@ use crate::telemetry::systemd::ServiceManager;
 pub(super) const TICK: Duration = self_test::TURN;
 /// Outcomes taken in between two looks at everything else.
 const OUTCOMES: usize = 256;
-/// Runs begun in between. When more are due than can be run, what has begun comes to its end before more
-/// begins: thousands of half-done runs hold memory and finish no sooner.
-const COMMANDS: usize = 64;
 
 /// Everything that the loop owns.
 pub(super) struct Supervisor {
@@ -268,18 +265,7 @@ impl Supervisor {
         }
         self.engine.handle_timeout(now);
         self.health.vitals.note_frozen(self.engine.is_frozen());
-        let mut started = None;
-        for _ in 0..COMMANDS {
-            let Some(command) = self.engine.next_command() else { break };
-            match command {
-                Command::Start { id, check } => {
-                    let (at, instant) = *started.get_or_insert_with(|| (clock::now(), Instant::now()));
-                    let late = self.engine.due(id).map_or(Duration::ZERO, |due| at.since(due));
-                    self.probes.start(id, check, late, instant);
-                }
-                Command::Cancel { id } => self.probes.cancel(id),
-            }
-        }
+        self.probes.obey(&mut self.engine);
         while let Some(event) = self.engine.next_event() {
             self.counters.note_event(&event);
             self.canaries.note_event(&event);
