@@ -1,4 +1,6 @@
 //! The packages as data: what they hold, without building them.
 
 #[cfg(test)]
+mod assets;
+#[cfg(test)]
 mod lists;
