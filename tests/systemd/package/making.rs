@@ -43,10 +43,10 @@ fn of(format: Format) -> &'static str {
 
 fn found(format: Format, version: &str, built: &Path) -> PathBuf {
     let package = match format {
-        Format::Deb => built.join(format!("debian/lvsd_{version}-1_amd64.deb")),
-        Format::Rpm => built.join(format!("generate-rpm/lvsd-{version}-1.x86_64.rpm")),
+        Format::Deb => built.join(format!("lvsd_{version}-1_amd64.deb")),
+        Format::Rpm => built.join(format!("lvsd-{version}-1.x86_64.rpm")),
     };
-    assert!(package.exists(), "{}: `packaging/build {version}` makes it", package.display());
+    assert!(package.exists(), "{}: `./test packages` builds it", package.display());
     package
 }
 
