@@ -1,4 +1,8 @@
-//! The packages as data: what they hold, without building them.
+//! The packages as data: what they hold, and what `packaging/build` made of that.
 
+#[cfg(test)]
+mod assets;
+#[cfg(test)]
+mod built;
 #[cfg(test)]
 mod lists;

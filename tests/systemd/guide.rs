@@ -23,11 +23,9 @@ use tempfile::TempDir;
 use crate::book::{Block, Page};
 use crate::lab::backend::Backend;
 use crate::lab::wait::{SOON, output, pause};
-use crate::package::{LVSD, Purged, build, clean};
+use crate::package::{Format, LVSD, Purged, TREE, clean, package};
 use crate::segments::{Link, Segments};
 use crate::service::{must, property};
-
-const TREE: &str = concat!("/host", env!("CARGO_MANIFEST_DIR"));
 
 /// One line that is typed, and what the page says comes of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -121,9 +119,9 @@ impl Lab {
 
     fn shell(&self, step: &Step) -> (bool, String) {
         let mut command = step.command.clone();
-        if let Some(package) = command.strip_prefix("apt install ./lvsd_") {
-            let version = package.split('_').next().expect("a version");
-            let package = build(version, self.folder.path());
+        if let Some(file) = command.strip_prefix("apt install ./lvsd_") {
+            let version = file.split("-1_").next().expect("a version");
+            let package = package(Format::Deb, version, self.folder.path());
             command = format!("dpkg --install {}", package.display());
         }
         let ended = self.segments.host(&step.host).run(|| {

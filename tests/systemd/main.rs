@@ -2,6 +2,9 @@
 //! Debian with systemd and journald and runs these in it, one after the other.
 
 #[cfg(test)]
+#[path = "../packages/assets.rs"]
+mod assets;
+#[cfg(test)]
 #[expect(dead_code, reason = "shared with the tests of the book, which use the rest of it")]
 #[path = "../docs/book.rs"]
 mod book;
