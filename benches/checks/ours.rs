@@ -44,7 +44,7 @@ impl Side {
         let start = || {
             let (target, prepared, sender) = (Arc::clone(target), Arc::clone(prepared), sender.clone());
             tokio::spawn(async move {
-                let outcome = checks::run(std::time::Instant::now(), &target, &prepared, TIMEOUT).await;
+                let outcome = checks::run(&target, &prepared, TIMEOUT).await;
                 // Nobody to take it: the other side has failed and says so.
                 let _ = sender.send(outcome).await;
             });

@@ -74,9 +74,13 @@ async fn probe_since(started: Instant, target: &Target, prepared: &Prepared, tim
     Outcome { verdict, latency: started.elapsed() }
 }
 
-/// [`probe`], with a panic turned into a failed check. `started` is now: whoever asks has read the clock,
-/// which costs as much as a system call where it is one.
-pub async fn run(started: Instant, target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
+/// [`probe`], with a panic turned into a failed check.
+pub async fn run(target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
+    run_since(Instant::now(), target, prepared, timeout).await
+}
+
+/// The same for a caller that has read the clock: where that is a system call, it is one less.
+pub async fn run_since(started: Instant, target: &Target, prepared: &Prepared, timeout: Duration) -> Outcome {
     // Pinned here: passed by value it would lie in this future twice.
     guarded(started, pin!(probe_since(started, target, prepared, timeout))).await
 }

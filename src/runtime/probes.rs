@@ -116,7 +116,7 @@ impl Probes {
             let late = late + started.saturating_duration_since(now);
             let outcome = match prepared {
                 Some(prepared) => {
-                    checks::run(started, &check.probe.target, &prepared, check.timing.timeout).await
+                    checks::run_since(started, &check.probe.target, &prepared, check.timing.timeout).await
                 }
                 // Every kind of a configuration is prepared before it comes into force.
                 None => never_prepared(),

@@ -56,9 +56,7 @@ pub(super) async fn take(config: &Config, kinds: &PreparedKinds) -> Readings {
         let (Some(prepared), Some(first)) = (kinds.of(kind), probes.first()) else { continue };
         let target = first.target.clone();
         let identities: Vec<Identity> = probes.iter().map(|probe| Identity::of(probe)).collect();
-        reading.spawn(async move {
-            (checks::run(std::time::Instant::now(), &target, &prepared, timeout).await, identities)
-        });
+        reading.spawn(async move { (checks::run(&target, &prepared, timeout).await, identities) });
     }
     let mut readings = Readings::new();
     for (outcome, identities) in reading.join_all().await {

@@ -110,7 +110,7 @@ fn url(path: &str) -> Url {
 
 async fn check(target: &Target, kind: CheckKind, timeout: Duration) -> Outcome {
     let prepared = Preparer::new().prepare(&Arc::new(kind)).unwrap();
-    run(std::time::Instant::now(), target, &prepared, timeout).await
+    run(target, &prepared, timeout).await
 }
 
 async fn check_tcp(address: SocketAddr, tcp: Tcp, timeout: Duration) -> Outcome {
@@ -150,7 +150,7 @@ fn probes_may_move_between_threads() {
     is_shared::<super::Prepared>();
     let prepared = Preparer::new().prepare(&Arc::new(CheckKind::Tcp(Tcp::default()))).unwrap();
     let target = target("127.0.0.1:1".parse().unwrap());
-    is_sent(run(std::time::Instant::now(), &target, &prepared, PATIENT));
+    is_sent(run(&target, &prepared, PATIENT));
 }
 
 #[test]
@@ -158,6 +158,6 @@ fn a_run_is_small() {
     // Thousands may wait for mute servers at once.
     let prepared = Preparer::new().prepare(&Arc::new(CheckKind::Http(get("/")))).unwrap();
     let target = target("127.0.0.1:1".parse().unwrap());
-    let size = size_of_val(&run(std::time::Instant::now(), &target, &prepared, PATIENT));
+    let size = size_of_val(&run(&target, &prepared, PATIENT));
     assert!(size <= 1536, "{size} bytes");
 }

@@ -154,7 +154,7 @@ async fn checks_leave_no_port_behind() {
     .await;
     let prepared = Preparer::new().prepare(&Arc::new(CheckKind::Tcp(Tcp::default()))).unwrap();
     for _ in 0..50 {
-        assert_up(&run(std::time::Instant::now(), &target(address), &prepared, PATIENT).await, "connected");
+        assert_up(&run(&target(address), &prepared, PATIENT).await, "connected");
     }
     // Remote address and state 06, TIME_WAIT, of the lines about our server.
     let server = format!("0100007F:{:04X} 06", address.port());
