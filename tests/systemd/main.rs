@@ -14,6 +14,8 @@ mod guide;
 #[path = "../lab/mod.rs"]
 mod lab;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod package;
 #[cfg(test)]
 mod segments;
@@ -21,3 +23,6 @@ mod segments;
 mod service;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "../faults/watch.rs"]
+mod watch;
