@@ -12,6 +12,9 @@ use super::text::closest;
 /// Keys whose values go to a server or a receiver, which may take them as proof of who asks.
 pub(super) const KEYS: [&str; 5] = ["url", "headers", "request_body", "send", "payload"];
 
+/// Its value is a URL's or a file's. Of a URL the query may be a secret, and whatever it is a value of: see [`has_query`].
+const PATH: &str = "path";
+
 /// Words for what should not stand in the file at all, but may.
 const WORDS: [&str; 9] = [
     "password",
@@ -44,6 +47,13 @@ fn is_secret(name: &str) -> bool {
 
 fn names_a_secret(text: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').any(is_secret)
+}
+
+/// Regular expressions have question marks too: a query follows a path, or is `name=value`.
+fn has_query(value: &str) -> bool {
+    value.split_once('?').is_some_and(|(before, after)| {
+        before.contains('/') || (after.contains('=') && after.starts_with(char::is_alphanumeric))
+    })
 }
 
 /// Byte ranges, in order, that do not touch: what stands between the quotes, or the rest of a line.
@@ -83,6 +93,7 @@ struct Scan<'a> {
     frames: Vec<Frame>,
     /// Of the key that was read last.
     is_secret: bool,
+    is_path: bool,
     last: Last,
 }
 
@@ -129,6 +140,11 @@ impl<'a> Scan<'a> {
                 self.step(1, if in_array { Last::Equals } else { Last::Edge });
             }
             _ if next.is_whitespace() => self.at += next.len_utf8(),
+            // In no key, number or the like: a string without its beginning, or what is left of one.
+            _ if self.token().contains('?') => {
+                self.is_secret = true;
+                self.bare_value();
+            }
             _ if matches!(self.last, Last::Edge | Last::Dot) => self.bare_key(),
             _ if self.is_secret => self.bare_value(),
             // Numbers and the like; or a key before which something is missing.
@@ -168,6 +184,7 @@ impl<'a> Scan<'a> {
         let is_path = name == "file" && around > usize::from(!self.in_secret_table);
         let before = if self.last == Last::Dot { self.is_secret } else { self.is_inside() };
         self.is_secret = is_secret(name) || (before && !is_path);
+        self.is_path = name == PATH;
         self.last = Last::Key;
     }
 
@@ -183,10 +200,16 @@ impl<'a> Scan<'a> {
         rest.get(..rest.find(ends).unwrap_or(rest.len())).unwrap_or_default()
     }
 
+    /// Up to what can end a value.
+    fn token(&self) -> &'a str {
+        let rest = self.rest();
+        rest.split(|c: char| c.is_whitespace() || ",{}[]\"'#".contains(c)).next().unwrap_or(rest)
+    }
+
     /// What was a value, or holds one still.
     fn comment(&mut self) {
         let line = self.line();
-        let is_secret = self.is_secret || names_a_secret(line);
+        let is_secret = self.is_secret || names_a_secret(line) || has_query(line);
         if is_secret {
             self.conceal(self.at + 1..self.at + line.trim_end().len());
         }
@@ -229,6 +252,7 @@ impl<'a> Scan<'a> {
         }
         let inside = self.text.get(content.clone()).unwrap_or_default();
         let is_lost = self.last == Last::Edge && self.frames.is_empty();
+        self.is_secret |= has_query(inside) || (self.is_path && inside.contains('?'));
         if self.is_secret || (is_lost && !is_long) {
             self.conceal(content);
         } else if is_long && (self.last == Last::Edge || names_a_secret(inside)) {
@@ -350,8 +374,10 @@ pub(super) fn words(message: &str, secret: &str, is_about: bool) -> String {
         let inner = behind.get(1..).unwrap_or_default();
         let Some(end) = closing(inner, quote, false) else { break };
         let quoted = inner.get(..end).unwrap_or_default();
-        let plain = quoted.trim_end_matches('…').replace("\\\"", "\"").replace("\\\\", "\\");
-        let as_written = secret.escape_debug().to_string().contains(quoted.trim_end_matches('…'));
+        // What is taken for a key, in a remedy.
+        let taken = quoted.strip_suffix(" = …").unwrap_or(quoted);
+        let plain = taken.trim_end_matches('…').replace("\\\"", "\"").replace("\\\\", "\\");
+        let as_written = secret.escape_debug().to_string().contains(taken.trim_end_matches('…'));
         let is_secret =
             (is_about && quote == '"') || (!plain.is_empty() && (as_written || secret.contains(&plain)));
         said.push_str(before);

@@ -11,7 +11,7 @@ const MARKER: &str = "Zq7Xw9Kp2Vr5Tm8";
 const PART: usize = 5;
 
 /// One line with each key that can hold a secret, in each of its forms, as a file that is right.
-const LINES: [&str; 15] = [
+const LINES: [&str; 18] = [
     "[[daemon.notify.webhook]]\nurl = \"https://hooks.example.org/MARKER\"\ntimeout = \"3s\"\n",
     "[[daemon.notify.webhook]]\nurl = 'https://hooks.example.org/MARKER'\ntimeout = \"3s\"\n",
     "[[daemon.notify.webhook]]\nurl = \"https://h.example.org\"\nheaders = { X-A = \"north\", X-B = \"MARKER\" }\n",
@@ -26,6 +26,9 @@ const LINES: [&str; 15] = [
     "[check.a.tcp]\ndialogue = [\n  { expect = \"220\", send = \"MARKER\" },\n  { send = { hex = \"00\" } },\n]\n",
     "[check.a]\nudp = { payload = \"MARKER\", reply = \"x\" }\nretry = 1\n",
     "[daemon.notify.mail]\nserver = \"mx.example.org\"\npassword = \"MARKER\"\nuser = \"lvsd\"\n",
+    "[check.a]\nhttp = { path = \"/health?k=MARKER\", method = \"GET\" }\nretry = 1\n",
+    "[check.a.http]\npath = '/health?MARKER'\nmethod = \"GET\"\n",
+    "[check.a.http]\nurls = [{ path = \"/\" },\n  { path = \"/a?b=c&k=MARKER\", status = [\"200\"] },\n]\n",
     "[[daemon.notify.webhook]]\nurl = \"https://h.example.org\"\ntoken = \"MARKER\"\ntimeout = \"3s\"\n",
 ];
 
@@ -114,7 +117,12 @@ fn no_wrong_value_and_no_neighbour_shows_a_secret() {
             format!("\"x\n{MARKER}\""),
         ];
         for value in &values {
-            assert_hidden(&quoted.replace_all(&line, regex::NoExpand(value)));
+            // What stands before a query may be seen.
+            let value = match line.contains('?') {
+                true => value.replace(MARKER, &format!("/h?k={MARKER}")).replace("\\u005a", "/h?k=\\u005a"),
+                false => value.clone(),
+            };
+            assert_hidden(&quoted.replace_all(&line, regex::NoExpand(&value)));
         }
         for wrong in
             ["nonsense\n", "retry = \n", "unknown = 1\n", "[x\n", "retry = 1 2\n", "\"\n", "'''\n", "}\n"]
@@ -124,6 +132,19 @@ fn no_wrong_value_and_no_neighbour_shows_a_secret() {
             assert_hidden(&line.replacen('\n', &format!("\n{wrong}"), 1));
         }
         assert_hidden(&format!("{line}{line}"));
+    }
+}
+
+#[test]
+fn a_query_without_words_hides_nothing_of_the_scanner() {
+    let secret = with_marker("[[daemon.notify.webhook]]\nurl = \"MARKER\"\n");
+    for query in ["/a?", "/a?\u{3000}", "/a?\r", "\"/a?\"", "'/a?", "/a? #", "x?y=", "path?", "?", "??=/"] {
+        for line in
+            [format!("{query}\n"), format!("path = {query}\n"), format!("http = {{ path = {query} }}\n")]
+        {
+            assert_hidden(&format!("{line}{secret}"));
+            assert_hidden(&format!("[check.a]\n{line}{secret}"));
+        }
     }
 }
 
@@ -143,6 +164,11 @@ fn the_caret_points_at_the_cover_and_the_rest_of_the_line_is_shown() {
             "file = \"/x\", fill = \"…\"",
         ),
         ("[check.a]\nhttp = { path = \"/a\", urls = [{ path = \"b\" }] }\n", "urls = [{ path = \"b\" }]"),
+        ("[check.a]\nhttp = { path = \"/a?b=c\", method = 1 }\n", "{ path = \"…\", method = 1 }"),
+        (
+            "[check.a]\nhttp = { path = \"/\", body = { regex = \"a?(=|b)\", x = 1 } }\n",
+            "regex = \"a?(=|b)\"",
+        ),
     ];
     for (text, shown) in others {
         let said = self::said(text);

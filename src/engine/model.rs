@@ -627,6 +627,14 @@ pub struct Url {
     pub digest: Option<Digest>,
 }
 
+/// A URL or its path for people: what stands behind the `?` may be the proof of who asks.
+pub fn without_query(url: &str) -> String {
+    match url.split_once('?') {
+        Some((before, _)) => format!("{before}?…"),
+        None => url.to_owned(),
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HttpVersion {
     Http10,

@@ -9,7 +9,7 @@
 //! Its standard input is a pipe for saying why it could not; the pipe closes when the program runs.
 
 use std::ffi::{CString, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -91,6 +91,7 @@ fn become_program(mut arguments: impl Iterator<Item = OsString>) -> (Fault, Stri
     if let Err(problem) = File::open("/dev/null").and_then(|null| Ok(dup2_stdin(null)?)) {
         return (Fault::Ours, format!("opening /dev/null: {problem}"));
     }
+    be_like_others_when_memory_ends();
     let program = Path::new(&program);
     let mut command;
     match user.to_str() {
@@ -124,6 +125,16 @@ fn become_program(mut arguments: impl Iterator<Item = OsString>) -> (Fault, Stri
     let error = command.arg0(program).args(arguments).exec();
     let ours = matches!(error.raw_os_error().map(Errno::from_raw), Some(Errno::EAGAIN | Errno::ENOMEM));
     (if ours { Fault::Ours } else { Fault::Script }, format!("{}: {error}", program.display()))
+}
+
+/// The unit lets the daemon be killed late. Its scripts must go before it, above all under a limit that they share.
+/// Before the change of user, after which nobody may; where nobody may anyway, they are as late as the daemon.
+fn be_like_others_when_memory_ends() {
+    const SCORE: &str = "/proc/self/oom_score_adj";
+    let score = fs::read_to_string(SCORE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    if score.is_some_and(|score| score < 0) {
+        let _forbidden = fs::write(SCORE, "0");
+    }
 }
 
 fn find(name: &str) -> Result<User, String> {

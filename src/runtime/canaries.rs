@@ -1,10 +1,11 @@
 //! The canaries of the self-test: addresses of which one at least answers while the network is there.
 //!
 //! One task asks all of them again and again, each with a deadline, and hands over what each round has shown;
-//! what follows from it is decided by the engine.
+//! what follows from it is decided by the engine. An address of this host always answers and so says nothing of
+//! the network: it is left out while it is one.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{error, info, warn};
 
 use crate::engine::Event;
 use crate::engine::model::SelfTest;
@@ -64,7 +66,7 @@ impl Canaries {
             timeout: *canary_timeout,
         });
         if settings != self.settings {
-            self.asking = settings.clone().map(spawn_asking);
+            self.asking = settings.clone().map(|settings| spawn_asking(settings, Instant::now()));
             self.settings = settings;
         }
     }
@@ -74,11 +76,23 @@ impl Canaries {
         match &mut self.asking {
             Some(asking) => match asking.rounds.recv().await {
                 Some(round) => round,
-                // It ends only when this one does.
-                None => std::future::pending().await,
+                None => self.begin_anew(),
             },
             None => std::future::pending().await,
         }
+    }
+
+    /// The task has ended by itself, which a panic does; its hook has printed that. The last round must not
+    /// count for ever, and a guard that is broken lets verdicts through.
+    fn begin_anew(&mut self) -> Canary {
+        error!(
+            "the task that asks the canaries has ended by itself: begun anew, they count as answering until then"
+        );
+        self.asking = self.settings.clone().map(|settings| {
+            let first = Instant::now() + settings.interval;
+            spawn_asking(settings, first)
+        });
+        Canary::Answers
     }
 
     /// A failure that is to be tried again: before it counts it should be known whether it is the network's.
@@ -91,15 +105,20 @@ impl Canaries {
     }
 }
 
-fn spawn_asking(settings: Settings) -> Asking {
+fn spawn_asking(settings: Settings, first: Instant) -> Asking {
     let (sender, rounds) = mpsc::channel(1);
     let now = Arc::new(Notify::new());
     let hurry = Arc::clone(&now);
     let task = tokio::spawn(async move {
         let Settings { canaries, interval, timeout } = settings;
+        let mut own = Vec::new();
+        sleep_until(first).await;
         loop {
             let began = Instant::now();
-            if sender.send(round(&canaries, timeout).await).await.is_err() {
+            let (ours, others): (Vec<_>, Vec<_>) = canaries.iter().partition(|canary| is_own(**canary));
+            tell_of_own(&own, &ours);
+            own = ours;
+            if sender.send(round(&others, timeout).await).await.is_err() {
                 return;
             }
             tokio::select! {
@@ -111,8 +130,34 @@ fn spawn_asking(settings: Settings) -> Asking {
     Asking { rounds, now, task: task.abort_handle() }
 }
 
-/// Asks all at once; the first answer is enough.
+/// Is it an address of this host? Then a packet to it would come from the address itself. Nothing is sent.
+fn is_own(canary: SocketAddr) -> bool {
+    let any = match canary {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let source = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(canary)?;
+        socket.local_addr()
+    });
+    canary.ip().is_loopback() || source.is_ok_and(|source| source.ip() == canary.ip())
+}
+
+/// Once for each that becomes one of this host's, and when it is none any more: a virtual address may move.
+fn tell_of_own(before: &[SocketAddr], now: &[SocketAddr]) {
+    for canary in now.iter().filter(|canary| !before.contains(canary)) {
+        warn!("the canary {canary} is an address of this host, which always answers: it is not asked");
+    }
+    for canary in before.iter().filter(|canary| !now.contains(canary)) {
+        info!("the canary {canary} is no address of this host any more: it is asked");
+    }
+}
+
+/// Asks all at once; the first answer is enough. With nobody to ask nobody is silent.
 async fn round(canaries: &[SocketAddr], limit: Duration) -> Canary {
+    if canaries.is_empty() {
+        return Canary::Answers;
+    }
     let mut asked: JoinSet<Result<(), String>> = JoinSet::new();
     for canary in canaries.iter().copied() {
         asked.spawn(async move { answers(canary, limit).await.map_err(|why| format!("{canary}: {why}")) });
@@ -179,6 +224,34 @@ mod tests {
         let limit = Duration::from_millis(50);
         let silent = Canary::Silent(format!("{address}: timed out after 50ms"));
         assert_eq!(round(&[address], limit).await, silent);
+    }
+
+    #[test]
+    fn an_address_of_this_host_is_known_as_one() {
+        for own in ["127.0.0.1:9", "127.7.7.7:9", "[::1]:9"] {
+            assert!(is_own(own.parse().unwrap()), "{own}");
+        }
+        // Reserved for documentation: whatever this host is called, they are somebody else's.
+        for other in ["192.0.2.1:9", "[2001:db8::1]:9", "255.255.255.255:9"] {
+            assert!(!is_own(other.parse().unwrap()), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_by_itself_is_begun_anew() {
+        let nobody = vec!["255.255.255.255:9".parse().unwrap()];
+        let asked = SelfTest { canary: nobody, canary_interval: SECOND / 100, ..SelfTest::off() };
+        let mut canaries = Canaries::new(&asked);
+        for _ in 0..3 {
+            canaries.asking.as_ref().unwrap().task.abort();
+            let mut found = Vec::new();
+            while found.last() != Some(&Canary::Answers) {
+                found.push(timeout(5 * SECOND, canaries.round()).await.unwrap());
+            }
+            assert!(found.len() <= 2, "at most what was found before: {found:?}");
+            let next = timeout(5 * SECOND, canaries.round()).await;
+            assert!(matches!(next, Ok(Canary::Silent(_))), "it asks again: {next:?}");
+        }
     }
 
     #[tokio::test]

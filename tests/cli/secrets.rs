@@ -1,12 +1,22 @@
 //! No secret of a configuration is in anything that lvsd says, whoever asks and whatever is wrong. Which
 //! mistakes there are is tried in `src/config/conceal_tests.rs`.
 
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Child;
+
 use nix::sys::signal::Signal;
 
-use crate::support::{Backend, Place, Said, web};
+use crate::support::{Backend, Place, Said, web, within};
 
-/// One for each place where a secret can stand.
-const SECRETS: [&str; 10] = [
+/// One for each place where a secret can stand; and the arguments of programs, which every user of the host can
+/// see in `ps`, but readers of logs and pages need not.
+const SECRETS: [&str; 14] = [
+    "geheim-query",
+    "geheim-second",
+    "geheim-argument",
+    "geheim-told",
     "geheim-url",
     "geheim-header",
     "geheim-check-header",
@@ -19,18 +29,37 @@ const SECRETS: [&str; 10] = [
     "geheim-prefix",
 ];
 
+/// Sends everybody elsewhere, with what was asked.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let answer = |mut stream: TcpStream| {
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line)?;
+        let path = line.split(' ').nth(1).unwrap_or_default();
+        write!(stream, "HTTP/1.1 302 Found\r\nLocation: https://elsewhere{path}\r\nContent-Length: 0\r\n\r\n")
+    };
+    std::thread::spawn(move || listener.incoming().flatten().map(answer).filter(Result::is_ok).count());
+    address
+}
+
 /// Everything that may hold one, on servers that hear it; mail and webhooks go to `receiver`.
-fn config(backend: &Backend, receiver: &Backend) -> String {
+fn config(backend: &Backend, receiver: &Backend, echo: SocketAddr) -> String {
     let (at, to) = (backend.address, receiver.address);
     let udp = std::net::SocketAddr::new(at.ip(), at.port());
     let head = format!(
-        "name = \"lvs1\"\nlog = \"trace\"\nhttp = \"127.0.0.1:0\"\n\n[daemon.notify.mail]\nserver = \"{to}\"\n\
+        "name = \"lvs1\"\nlog = \"trace\"\nhttp = \"127.0.0.1:0\"\n\n\
+         [daemon.notify]\nscript = [\"/bin/false\", \"geheim-told\"]\n\n[daemon.notify.mail]\nserver = \"{to}\"\n\
          from = \"lvsd@example.org\"\nto = [\"ops@example.org\"]\nuser = \"lvsd\"\npassword_file = \"password\"\n\n\
          [[daemon.notify.webhook]]\nurl = \"http://{to}/hook?key=geheim-url\"\ntimeout = \"1s\"\n\
          headers = {{ X-Written = \"geheim-header\", Authorization = {{ file = \"token\", prefix = \"geheim-prefix \" }} }}\n\n"
     );
     let checks = format!(
         "\n[[virtual_server]]\nname = \"secret\"\naddress = \"192.0.2.11:80\"\n\
+         [[virtual_server.real_server]]\naddress = \"{echo}\"\nnotify_down = [\"/bin/false\", \"geheim-told\"]\ncheck = [\n\
+         {{ http = {{ path = \"/?key=geheim-query\", follow_redirects = true }} }},\n\
+         {{ http = {{ urls = [{{ path = \"/\", status = [\"302\"] }}, {{ path = \"/x?key=geheim-second\" }}] }} }},\n\
+         {{ timeout = \"900ms\", script = {{ argv = [\"/bin/false\", \"geheim-argument\"] }} }},\n]\n\
          [[virtual_server.real_server]]\naddress = \"{at}\"\ncheck = [\n\
          {{ timeout = \"300ms\", http = {{ path = \"/\", method = \"POST\", headers = {{ Authorization = \"geheim-check-header\" }}, request_body = \"geheim-body\" }} }},\n\
          {{ timeout = \"300ms\", tcp = {{ send = \"geheim-send\", expect = \"+OK\" }} }},\n\
@@ -58,23 +87,43 @@ fn ask(place: &Place, words: &str) -> Said {
     said
 }
 
+/// Clients that write down all that happens.
+fn follow(place: &Place) -> Vec<(&'static str, Child)> {
+    let start = |words: &'static str| {
+        let out = File::create(place.path(words)).expect("the folder is ours");
+        let mut command = place.command(&format!("{words} -c lvsd.toml"));
+        (words, command.stdout(out).spawn().expect("lvsd is there"))
+    };
+    ["events", "events --json"].map(start).into()
+}
+
 #[test]
 fn no_secret_is_in_anything_that_is_said() {
-    let (backend, receiver) = (Backend::new(), Backend::new());
+    let (backend, receiver, echo) = (Backend::new(), Backend::new(), echo());
     let place = Place::new("");
     place.write("password", "geheim-password\n");
     place.write("token", "geheim-token\n");
-    let good = config(&backend, &receiver);
+    let good = config(&backend, &receiver, echo);
     place.configure(&good);
     let said = place.lvsd("check lvsd.toml");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_silent("check", &format!("{}{}", said.stdout, said.stderr));
     let daemon = place.start();
-    // All four checks of it have failed, and it is said why.
+    let followers = follow(&place);
+    // All checks of both have failed, and it is said why.
     place.logged("secret");
-    place.wait_for_servers("alive", &[true.into(), false.into()]);
+    place.wait_for_servers("alive", &[true.into(), false.into(), false.into()]);
+    within("each check has run", || {
+        let checks = place.servers("checks");
+        let all = checks.iter().flat_map(|of| of.as_array().expect("a list"));
+        all.map(|check| &check["has_run"]).all(|ran| ran == true).then_some(())
+    });
     let server = backend.address.to_string();
     let asked = [
+        format!("why {echo}"),
+        format!("why {echo} --json"),
+        format!("check-now {echo}"),
+        format!("drain {echo}"),
         "status".to_owned(),
         "status --json".to_owned(),
         format!("why {server} --in secret"),
@@ -83,10 +132,10 @@ fn no_secret_is_in_anything_that_is_said() {
         "plan lvsd.toml".to_owned(),
         "reload".to_owned(),
     ];
-    for words in &asked {
-        ask(&place, words);
-    }
-    for page in ["/metrics", "/readyz", "/healthz", "/"] {
+    let said: String = asked.iter().map(|words| ask(&place, words).stdout).collect();
+    assert!(said.contains("GET /?…"), "no path without its query in {said}");
+    daemon.signal(Signal::SIGUSR1);
+    for page in ["/metrics", "/readyz", "/healthz", "/", "/status.json", "/status.txt"] {
         assert_silent(page, &daemon.page(page).1);
     }
     // Each secret that changes is a change of a check or of a receiver, and told as such.
@@ -109,6 +158,10 @@ fn no_secret_is_in_anything_that_is_said() {
         good.replace("password_file = \"password\"", "password = \"geheim-password\""),
         good.replace("[[daemon.notify.webhook]]", "[[daemon.notify.webhook]"),
         good.replace("timeout = \"1s\"", "timeout = \"1s"),
+        good.replace("\"/?key=geheim-query\"", "\"?key=geheim-query\""),
+        good.replace("\"/?key=geheim-query\"", "/?key=geheim-query"),
+        good.replace("geheim-second\"", "geheim-second"),
+        good.replace("geheim-second", "geheim second"),
     ];
     for mistake in &mistakes {
         place.configure(mistake);
@@ -126,7 +179,17 @@ fn no_secret_is_in_anything_that_is_said() {
     place.configure(&good);
     daemon.signal(Signal::SIGTERM);
     assert_eq!(daemon.wait().code(), Some(0));
-    assert_silent("the log", &place.log());
+    let log = place.log();
+    assert_silent("the log", &log);
+    for shown in ["at \\\"/x?…\\\"", "redirect to \\\"https://elsewhere/?…\\\""] {
+        assert!(log.contains(shown), "no {shown} in {log}");
+    }
+    for (words, mut follower) in followers {
+        within("a follower's end", || follower.try_wait().expect("a child"));
+        let said = fs::read_to_string(place.path(words)).expect("text");
+        assert!(said.contains("secret"), "{words} has followed: {said}");
+        assert_silent(words, &said);
+    }
     for words in ["schema", "man"] {
         let said = place.lvsd(words);
         assert_silent(words, &format!("{}{}", said.stdout, said.stderr));

@@ -17,9 +17,9 @@ use crate::lab::wait::{output, pause, until};
 
 const HTTP: &str = "127.0.0.1:9480";
 
-/// [`WEB`] with pages, and with a canary among the real servers that refuses.
+/// [`WEB`] with pages, a canary among the real servers that refuses, and one that is the director itself.
 fn with_canary() -> String {
-    let test = "[daemon.self_test]\ncanary = \"198.51.100.14:9\"\ncanary_interval = \"100ms\"\ncanary_timeout = \"500ms\"\n";
+    let test = "[daemon.self_test]\ncanary = [\"192.0.2.10:9\", \"198.51.100.14:9\"]\ncanary_interval = \"100ms\"\ncanary_timeout = \"500ms\"\n";
     format!("http = {HTTP:?}\n{test}{}", WEB.replace("before_retry = \"100ms\"", "before_retry = \"500ms\""))
 }
 
@@ -90,6 +90,7 @@ fn network_is_gone(cut: impl Fn(&Network), mend: impl Fn(&Network)) {
     wait_for_table(space, &[WEB_SERVICE, WEB_SECOND]);
     let log = director.log();
     for line in [
+        "the canary 192.0.2.10:9 is an address of this host",
         "this host seems to be sick, verdicts are frozen: no canary answers: 198.51.100.14:9: ",
         "this host seems to be well, verdicts count again after ",
     ] {

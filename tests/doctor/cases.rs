@@ -1,8 +1,8 @@
 //! The table: a configuration, what is different from the sound host, and what must be found.
 
 use crate::configs::{
-    ANNOUNCED, BACKUP_DR, BLOCK, BOTH, BOUND, DR, FTP, INHIBIT, INSIDE, LBLC, MASTER_V6, MH, NAT, NAT_V6,
-    NO_DEVICE, ONE_NET, PING, SOMETIMES, STRANGE,
+    ANNOUNCED, BACKUP_DR, BLOCK, BOTH, BOUND, CANARIES, DR, FTP, INHIBIT, INSIDE, LBLC, MASTER_V6, MH, NAT,
+    NAT_V6, NO_DEVICE, ONE_NET, PING, SOMETIMES, STRANGE,
 };
 
 pub(crate) struct Case {
@@ -239,6 +239,7 @@ pub(crate) const CASES: &[Case] = &[
         &["advice descriptors"],
         &["systemctl daemon-reload && systemctl restart lvsd"],
     ),
+    case("a canary that is this host itself", CANARIES, &[], &["advice own_canary"], &[]),
     case(
         "the unit counts while no daemon runs",
         NAT,

@@ -8,6 +8,16 @@ scheduler = "wrr"
 check = { tcp = {} }
 real_server = [{ address = "198.51.100.11:80" }]
 "#;
+pub(crate) const CANARIES: &str = r#"
+[daemon.self_test]
+canary = ["198.51.100.254:22", "198.51.100.1:22"]
+[[virtual_server]]
+name = "web"
+address = "192.0.2.10:80"
+scheduler = "wrr"
+check = { tcp = {} }
+real_server = [{ address = "198.51.100.11:80" }]
+"#;
 pub(crate) const ONE_NET: &str = r#"
 [[virtual_server]]
 name = "web"

@@ -23,6 +23,8 @@ mod news;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod returns;
+#[cfg(test)]
 mod runs;
 #[cfg(test)]
 mod scale;

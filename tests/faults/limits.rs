@@ -29,6 +29,34 @@ fn a_thousand_hangups_in_a_row() {
     trial.end();
 }
 
+/// A file that takes a while to read, so that signals come before, in and after it.
+#[test]
+fn hangups_while_it_reads_the_file() {
+    let mut config = CONFIG.to_owned();
+    for number in 0..400 {
+        let (third, fourth) = (number / 200, number % 200 + 1);
+        // In no table: nobody makes that file.
+        config += &format!(
+            "\n[[virtual_server]]\naddress = \"198.18.{third}.{fourth}:80\"\n\
+             active_when = {{ file = \"/run/lvsd-faults-nowhere\" }}\ncheck = []\n\
+             [[virtual_server.real_server]]\naddress = \"198.51.100.13:80\"\n"
+        );
+    }
+    let world = World::new(&config);
+    let daemon = world.director.start();
+    let mut trial = world.trial("SIGHUP while the file is read", both);
+    for round in 0..rounds(200, 4000) {
+        if round % 20 == 0 {
+            world.weigh(&config, 4 + round / 20 % 7);
+        }
+        daemon.signal(Signal::SIGHUP);
+        pause(Duration::from_millis(u64::from(round % 7)));
+        trial.survived(1);
+    }
+    world.works(&config, 5);
+    trial.end();
+}
+
 /// Every descriptor is taken by clients: a check that cannot have one says nothing of its server.
 #[test]
 fn no_descriptor_is_left() {

@@ -17,6 +17,8 @@ mod guide;
 #[path = "../lab/mod.rs"]
 mod lab;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod package;
 #[cfg(test)]
 mod segments;
@@ -24,3 +26,6 @@ mod segments;
 mod service;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "../faults/watch.rs"]
+mod watch;

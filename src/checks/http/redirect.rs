@@ -2,6 +2,7 @@
 
 use super::request::Scheme;
 use crate::checks::fault::quoted;
+use crate::engine::model::without_query;
 
 /// Redirects that are followed before a server is taken to send us in circles.
 pub(super) const MOST: usize = 5;
@@ -26,7 +27,9 @@ pub(super) fn resolve(location: &[u8], scheme: Scheme, path: &str) -> Result<Pla
     let (host, rest) = match reference.split_once("://") {
         Some((other, rest)) if !other.is_empty() && other.bytes().all(is_of_scheme) => {
             if !other.eq_ignore_ascii_case(scheme.name()) {
-                return Err(format!("redirect to {} leaves {}", quoted(location), scheme.name()));
+                // Servers that send everybody to https repeat our own query.
+                let shown = without_query(&String::from_utf8_lossy(location));
+                return Err(format!("redirect to {} leaves {}", quoted(shown.as_bytes()), scheme.name()));
             }
             authority(rest)
         }

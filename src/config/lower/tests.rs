@@ -47,6 +47,49 @@ fn the_nearest_wins() {
     assert_eq!(mixed.mode, Mode::Observe);
 }
 
+/// A key of a virtual server, two values, and what else it needs to say anything.
+const INHERITED: [(&str, &str, &str, &str); 18] = [
+    ("protocol", "\"udp\"", "\"sctp\"", ""),
+    ("scheduler", "\"rr\"", "\"sed\"", ""),
+    ("scheduler_flags", "[\"mh-port\"]", "[\"mh-fallback\"]", "scheduler = \"mh\""),
+    ("lb_kind", "\"dr\"", "\"tun\"", ""),
+    ("tunnel", "{ type = \"gre\" }", "{ type = \"ipip\" }", "lb_kind = \"tun\""),
+    ("persistence_timeout", "60", "120", ""),
+    ("persistence_netmask", "24", "16", "persistence_timeout = 60"),
+    ("persistence_engine", "\"sip\"", "\"other\"", "persistence_timeout = 60\nprotocol = \"udp\""),
+    ("one_packet", "true", "false", "protocol = \"udp\""),
+    ("quorum", "2", "3", ""),
+    ("hysteresis", "1", "2", "quorum = 4"),
+    ("min_alive", "1", "\"50%\"", ""),
+    ("omega", "true", "false", ""),
+    ("announce", "{ interface = \"lvs0\" }", "false", ""),
+    ("inhibit_on_failure", "true", "false", ""),
+    ("virtualhost", "\"a.example\"", "\"b.example\"", "check = { http = { path = \"/\" } }"),
+    ("active_when", "{ address_present = true }", "{ file = \"/run/lvsd/on\" }", ""),
+    ("check", "{ tcp = {} }", "[]", ""),
+];
+
+#[test]
+fn every_key_of_a_virtual_server_is_inherited_and_may_be_another() {
+    for key in crate::config::raw::keys::POOL {
+        let rows: Vec<_> = INHERITED.iter().filter(|(name, ..)| name == key).collect();
+        let [(_, one, other, needs)] = rows.as_slice() else { panic!("no values for {key}") };
+        let of = |defaults: Option<&str>, own: Option<&str>| {
+            let line =
+                |value: Option<&str>| value.map(|value| format!("{key} = {value}\n")).unwrap_or_default();
+            pool(&format!(
+                "[defaults]\n{}[[virtual_server]]\naddress = \"192.0.2.10:80\"\n{}{needs}\n{SERVER}",
+                line(defaults),
+                line(own)
+            ))
+        };
+        assert_eq!(of(Some(one), None), of(None, Some(one)), "{key} from [defaults]");
+        assert_eq!(of(Some(other), None), of(None, Some(other)), "{key} from [defaults]");
+        assert_eq!(of(Some(other), Some(one)), of(None, Some(one)), "{key}: the nearest wins");
+        assert_ne!(of(None, Some(one)), of(None, Some(other)), "{key} says something");
+    }
+}
+
 #[test]
 fn timing_without_a_word() {
     let timing = check(&format!(

@@ -192,7 +192,7 @@ const MAIL: &[&str] =
 const TLS: &[&str] = &["verify", "ca", "server_name", "certificate", "key", "min_version"];
 
 /// Of a virtual server, and inherited from `[defaults]`.
-const POOL: &[&str] = &[
+pub(in crate::config) const POOL: &[&str] = &[
     "protocol",
     "scheduler",
     "scheduler_flags",

@@ -88,9 +88,16 @@ fn canaries(cx: &mut Context<'_>, value: Value<'_>) -> Option<Vec<SocketAddr>> {
         if canaries.contains(&address) {
             let finding = Finding::error(place, format!("the canary {address} is there twice"));
             cx.push(finding.remedy("write each once"));
-        } else {
-            canaries.push(address);
+            continue;
         }
+        if address.ip().is_loopback() {
+            let finding =
+                Finding::warning(place, format!("the canary {address} is this host itself: it is not asked"));
+            cx.push(
+                finding.remedy("write one that answers only while the network is there, such as the gateway"),
+            );
+        }
+        canaries.push(address);
     }
     Some(canaries)
 }

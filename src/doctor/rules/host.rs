@@ -17,6 +17,7 @@ pub(super) fn examine(case: &Case<'_>) -> Vec<Finding> {
     found.extend(unowned(case));
     found.extend(ipvsadm_service(case));
     found.extend(sync_interface(case));
+    found.extend(own_canaries(case));
     found.extend(connection_table(case));
     found.extend(conntrack_size(case));
     found.extend(masquerading(case));
@@ -184,6 +185,21 @@ fn sync_interface(case: &Case<'_>) -> Option<Finding> {
     let found = format!("there is no network device {interface}");
     let why = "[daemon.sync] cannot start: no connection is known to the other director";
     Some(Finding::new(Level::Fault, "sync_interface", found, "ip link show").because(why))
+}
+
+/// They answer however sick the host's network is.
+fn own_canaries(case: &Case<'_>) -> Option<Finding> {
+    let canaries = &case.config.daemon.self_test.canary;
+    let own = canaries.iter().filter(|canary| case.facts.is_local(canary.ip()));
+    let own: Vec<String> = own.map(ToString::to_string).collect();
+    if own.is_empty() {
+        return None;
+    }
+    let is = if own.len() == 1 { "is an address" } else { "are addresses" };
+    let all = if own.len() == canaries.len() { "nobody else is asked" } else { "the others are asked" };
+    let why = format!("a canary of this host always answers, so lvsd leaves it out while it is one: {all}");
+    let found = format!("the canary {} {is} of this host", some(&own));
+    Some(Finding::new(Level::Advice, "own_canary", found, "ip address show").because(why))
 }
 
 /// Its size is fixed when the module is loaded, until kernels that have conn_lfactor.
