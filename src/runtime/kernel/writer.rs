@@ -122,6 +122,10 @@ impl WritingThread {
                 return;
             }
             if wrote {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "the pause itself is wanted, whatever comes in it"
+                )]
                 std::thread::sleep(GATHER);
             }
         }

@@ -116,6 +116,8 @@ fn more() -> impl Strategy<Value = Option<usize>> {
     prop_oneof![4 => Just(None), 1 => (0..MORE.len()).prop_map(Some)]
 }
 
+type Change = Box<dyn Fn(&mut Server)>;
+
 fn edit() -> impl Strategy<Value = Edit> {
     let at = || 0_usize..6;
     prop_oneof![
@@ -141,7 +143,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 impl World {
     fn edit(&mut self, edit: Edit) {
         let servers = &mut self.servers;
-        let (at, change): (usize, Box<dyn Fn(&mut Server)>) = match edit {
+        let (at, change): (usize, Change) = match edit {
             Edit::Nothing => return,
             Edit::Add(server) => return servers.push(server),
             Edit::Remove(at) if at < servers.len() => return drop(servers.remove(at)),
