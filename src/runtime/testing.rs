@@ -17,7 +17,7 @@ use crate::engine::table::{Destination, DestinationId, Service, ServiceAttribute
 use crate::engine::testing;
 
 /// How long anything may take that should happen at once; no test measures speed with it.
-pub(super) const SOON: Duration = Duration::from_secs(20);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 
 pub(super) fn tcp(text: &str) -> ServiceId {
     let address: SocketAddr = text.parse().unwrap();

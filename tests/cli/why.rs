@@ -195,7 +195,8 @@ fn script_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let flag = folder.path().join("now");
     let code = format!("test ! -e {} || kill -9 $$", flag.display());
-    let check = format!("{{ script = {{ argv = [\"/bin/sh\", \"-c\", {code:?}] }} }}");
+    // Longer than a busy machine takes to start a shell: it must have been well first.
+    let check = format!("{{ script = {{ argv = [\"/bin/sh\", \"-c\", {code:?}] }}, timeout = \"10s\" }}");
     let place = Place::new(&pool(backend.address, &check));
     let _daemon = place.start();
     place.wait_for_servers("installed", &[json!(true)]);

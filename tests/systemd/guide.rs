@@ -68,6 +68,8 @@ impl Lab {
         clean();
         // For the lab's own look at the kernel; what the package loads is the same.
         output(Command::new("modprobe").args(["-a", "ip_vs", "ip_vs_lblc", "ip_vs_lblcr"]));
+        // As on a new machine, whatever ran here before.
+        fs::write("/proc/sys/net/ipv4/ip_forward", "0").expect("root may");
         let segments = Segments::new(links);
         let mut lab = Self {
             segments,

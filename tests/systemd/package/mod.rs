@@ -179,9 +179,10 @@ impl Life {
     fn one_while_it_waits_for_the_kernel(&self) {
         must("stop lvsd");
         fs::write(HIDDEN, "install ip_vs /bin/false\n").expect("root may");
-        for modules in [&["ip_vs_lblc", "ip_vs_lblcr", "ip_vs_wrr"][..], &["ip_vs"]] {
-            output(Command::new("modprobe").arg("-r").args(modules));
-        }
+        let loaded = fs::read_to_string("/proc/modules").expect("a kernel with modules");
+        let names = loaded.lines().filter_map(|line| line.split(' ').next());
+        let schedulers = names.filter(|name| name.starts_with("ip_vs_"));
+        output(Command::new("modprobe").arg("-r").args(schedulers).arg("ip_vs"));
         must("start --no-block lvsd");
         let waits = || {
             let told = Command::new("lvsd").arg("status").output().expect("it is installed");
