@@ -16,22 +16,27 @@ use super::{pages, root};
 const LVSD: &str = env!("CARGO_BIN_EXE_lvsd");
 
 /// What no test types: its page, how it begins, and why.
-const UNTYPED: [(&str, &str, &str); 9] = [
+const UNTYPED: [(&str, &str, &str); 10] = [
     ("README.md", "./demo ", "`./test` is what runs this test; the demo shows one and asserts nothing"),
-    (
-        "README.md",
-        "packaging/build ",
-        "builds a release; tests/systemd/package.rs makes and installs the same",
-    ),
+    ("README.md", "packaging/build ", "builds a release; `./test packages` does, and installs both"),
     ("README.md", "lvsd check && lvsd doctor ", "guide/first-nat.md and guide/first-dr.md type it"),
     ("README.md", "lvsd import ", "guide/migrate.md types it"),
     ("README.md", "lvsd check   ", "a list and no session; guide/*.md and tests/cli type its commands"),
     (
         "guide/install.md",
+        "director# dnf install ",
+        "the lab is Debian; tests/systemd/package/mod.rs installs the .rpm by rpm",
+    ),
+    (
+        "guide/install.md",
         "host# docker build ",
         "builds a release; `./test image` does, and runs it so confined",
     ),
-    ("development/benches.md", "cargo bench --bench instructions -- --renew", "writes into the tree"),
+    (
+        "development/benches.md",
+        "cargo bench --profile counts --bench instructions -- --renew",
+        "writes into the tree",
+    ),
     ("development/performance.md", "cargo build --release", "builds a release, and measures for minutes"),
     (
         "development/robustness.md",
