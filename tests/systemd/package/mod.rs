@@ -148,10 +148,10 @@ impl Life {
         said(&self.format.install(&self.packages[next]))
     }
 
-    /// Both formats run the same script: minutes of a guest are saved where the .deb has shown already what it
-    /// does, but not with packages that are to be published.
-    fn is_whole(&self) -> bool {
-        self.format == Format::Deb || std::env::var_os("LVSD_PACKAGES").is_some()
+    /// Packages that are to be published go through all of it, which takes minutes of a guest; ours of every
+    /// day through what is most common.
+    fn is_whole() -> bool {
+        std::env::var_os("LVSD_PACKAGES").is_some()
     }
 
     fn table(&self) -> Vec<String> {
@@ -179,10 +179,9 @@ impl Life {
     fn one_while_it_waits_for_the_kernel(&self) {
         must("stop lvsd");
         fs::write(HIDDEN, "install ip_vs /bin/false\n").expect("root may");
-        let loaded = fs::read_to_string("/proc/modules").expect("a kernel with modules");
-        let names = loaded.lines().filter_map(|line| line.split(' ').next());
-        let schedulers = names.filter(|name| name.starts_with("ip_vs_"));
-        output(Command::new("modprobe").arg("-r").args(schedulers).arg("ip_vs"));
+        for modules in [&["ip_vs_lblc", "ip_vs_lblcr", "ip_vs_wrr"][..], &["ip_vs"]] {
+            output(Command::new("modprobe").arg("-r").args(modules));
+        }
         must("start --no-block lvsd");
         let waits = || {
             let told = Command::new("lvsd").arg("status").output().expect("it is installed");
@@ -200,7 +199,7 @@ impl Life {
     fn upgrades(&self, config: &str) {
         let traffic = Traffic::start(&self.network.client, VIRTUAL);
         self.a_good_one();
-        if self.is_whole() {
+        if Self::is_whole() {
             self.one_before_systemd_tries_again();
             self.one_that_does_not_start();
         }
@@ -291,7 +290,7 @@ fn drop_in(settings: &str) {
 /// The story of both: what a director goes through between its first installation and a removal.
 fn from_installation_to_removal(life: &Life) -> String {
     life.begin();
-    if life.is_whole() {
+    if Life::is_whole() {
         life.one_while_it_waits_for_the_kernel();
     }
     let told = "/var/lib/lvsd/told";
