@@ -254,10 +254,9 @@ impl Schedule {
         self.add_changed(new.left(), &mut gone, now);
         self.entries.sort_unstable_by_key(|entry| entry.id);
         self.entries.shrink_to_fit();
-        if self.queue.len() > 2 * self.entries.len() {
-            let waiting = self.entries.iter().filter(|entry| !entry.is_running());
-            self.queue = waiting.map(|entry| Reverse((entry.next_run, entry.id))).collect();
-        }
+        let waiting = self.entries.iter().filter(|entry| !entry.is_running());
+        self.queue.clear();
+        self.queue.extend(waiting.map(|entry| Reverse((entry.next_run, entry.id))));
         gone.into_iter().flatten().filter(Entry::is_running).map(|entry| entry.id).collect()
     }
 
@@ -275,7 +274,6 @@ impl Schedule {
     fn add_changed(&mut self, mut changed: Vec<Entry>, old: &mut [Option<Entry>], now: Time) {
         let mut leftover: BTreeMap<Identity, &mut Option<Entry>> =
             old.iter_mut().filter_map(|slot| Some((slot.as_ref()?.identity, slot))).collect();
-        self.queue.reserve(changed.len());
         for entry in &mut changed {
             let timing = &entry.check.timing;
             if let Some(before) = leftover.remove(&entry.identity).and_then(Option::take) {
@@ -287,9 +285,6 @@ impl Schedule {
                     (now + share.of(timing.delay_loop), now + share.of(timing.warmup));
                 entry.id = ProbeId(self.next_id);
                 self.next_id += 1;
-            }
-            if !entry.is_running() {
-                self.queue.push(Reverse((entry.next_run, entry.id)));
             }
         }
         if self.entries.is_empty() {
