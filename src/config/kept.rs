@@ -10,9 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use sha2::{Digest as _, Sha256};
-
-use super::sources::File;
+use super::sources::{File, digest};
 use crate::engine::model::{CheckKind, Config, Timing, VirtualServer};
 
 /// A text could be made to collide with another under anything weaker.
@@ -181,8 +179,7 @@ impl Reading {
     }
 
     /// The next virtual server has been made. `digest`: it can be kept, by that.
-    pub(super) fn note(&mut self, digest: Option<Digest>, again: Again) {
-        let Again { server: _, is_named, uses } = again;
+    pub(super) fn note(&mut self, digest: Option<Digest>, is_named: bool, uses: Arc<Uses>) {
         let uses = match self.uses.get(&uses) {
             Some(same) => Arc::clone(same),
             None => {
@@ -214,16 +211,6 @@ impl Reading {
         known.shrink_to_fit();
         Kept { common: self.common, known }
     }
-}
-
-/// Texts that begin or end elsewhere have another one.
-fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    }
-    hash.finalize().into()
 }
 
 #[cfg(test)]

@@ -199,7 +199,7 @@ fn read_piece(
     let (digest, again) = known.map_or((None, None), |(digest, again)| (Some(digest), again));
     if let (Some(reading), Some(again)) = (reading.as_deref_mut(), again) {
         all.add_again(cx, &again);
-        reading.note(digest, again);
+        reading.note(digest, again.is_named, again.uses);
         return Some(());
     }
     let before = cx.traces();
@@ -208,9 +208,9 @@ fn read_piece(
     root.read_file(cx, Section::root(&table, file, origin));
     for vs in &root.virtual_servers {
         all.add(cx, vs);
-        if let (Some(reading), Some(last)) = (reading.as_deref_mut(), all.last()) {
+        if let (Some(reading), Some((is_named, uses))) = (reading.as_deref_mut(), all.last()) {
             let is_plain = root.virtual_servers.len() == 1 && cx.traces() == before;
-            reading.note(digest.filter(|_| is_plain), last);
+            reading.note(digest.filter(|_| is_plain), is_named, uses);
         }
     }
     Some(())

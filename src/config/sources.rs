@@ -81,12 +81,8 @@ impl Sources {
     /// The same for the same texts: directors that share a configuration show one number. The first 16
     /// digits of a SHA-256.
     pub fn digest(&self) -> String {
-        let mut hash = Sha256::new();
-        for file in &self.files {
-            hash.update((file.text.len() as u64).to_le_bytes());
-            hash.update(&file.text);
-        }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        let digest = digest(self.files.iter().map(|file| file.text.as_bytes()));
+        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
     pub(super) fn files(&self) -> &[File] {
@@ -102,6 +98,16 @@ impl Sources {
             }
         })
     }
+}
+
+/// A SHA-256 of texts: those that begin or end elsewhere have another one.
+pub(super) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    hash.finalize().into()
 }
 
 impl File {

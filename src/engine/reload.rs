@@ -161,6 +161,11 @@ impl Plan {
         plan
     }
 
+    /// The virtual servers of the new configuration that are not just the same as a running pool.
+    pub(super) fn changed(&self) -> impl Iterator<Item = usize> {
+        self.same.iter().enumerate().filter(|(_, same)| same.is_none()).map(|(index, _)| index)
+    }
+
     /// A pool that is as it was, and where it stood.
     fn carry(&mut self, at: usize, before: &VirtualServer) {
         self.same.push(Some(at));
@@ -311,16 +316,14 @@ fn removed(old: &[VirtualServer], new: &Config, same: &[Option<usize>]) -> Remov
     let mut removed = Removed::default();
     for (at, pool) in old.iter().enumerate() {
         let services = &pool.config.services;
+        removed.of_services += services.len();
+        removed.of_servers += pool.real_servers.len();
         if stays.contains(&at) {
-            removed.of_services += services.len();
-            removed.of_servers += pool.real_servers.len();
             continue;
         }
         let among: BTreeSet<usize> =
             services.iter().filter_map(|service| pools.get(service).copied()).collect();
-        removed.of_services += services.len();
         removed.services += services.iter().filter(|service| !pools.contains_key(service)).count();
-        removed.of_servers += pool.real_servers.len();
         let is_gone = |id| !among.iter().any(|i| servers.contains(&(*i, id)));
         removed.servers += pool.real_servers.iter().filter(|server| is_gone(server.id())).count();
     }

@@ -32,8 +32,7 @@ impl Engine {
             plan.same.iter().enumerate().filter(|(_, same)| was_dirty(same)).map(|(i, _)| i).collect();
         self.find_order_end();
         self.replace_schedule(plan, now);
-        let changed = plan.same.iter().enumerate().filter(|(_, same)| same.is_none());
-        for (pool, _) in changed {
+        for pool in plan.changed() {
             for server in 0..self.pools.get(pool).map_or(0, |p| p.real_servers.len()) {
                 self.announce_change(pool, server, &Cause::Reload);
             }
@@ -57,7 +56,7 @@ impl Engine {
         for id in self.schedule.replace(|pool| moved.get(&pool).copied(), checkers, now) {
             self.commands.push_back(Command::Cancel { id });
         }
-        self.dirty.extend(plan.same.iter().enumerate().filter(|(_, same)| same.is_none()).map(|(i, _)| i));
+        self.dirty.extend(plan.changed());
         self.all_dirty = true;
         self.memory_changed = true;
     }

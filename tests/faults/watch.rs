@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::lab::client::Report;
 use crate::lab::net::Space;
 use crate::lab::wait::pause;
 
@@ -25,6 +26,19 @@ pub(crate) struct Watch {
 pub(crate) struct Seen {
     pub(crate) samples: u64,
     pub(crate) wrong: Vec<String>,
+}
+
+/// Prints the counts of a trial, and fails if one of them should be 0 and is not.
+pub(crate) fn judge(name: &str, faults: u64, seen: &Seen, report: &Report) {
+    let (samples, wrong) = (seen.samples, seen.wrong.len());
+    let (answered, lost) = (report.answered, report.failures.len());
+    println!(
+        "faults: {name}: {faults} injected and survived, {samples} tables seen, {wrong} wrong, \
+         {answered} connections, {lost} lost"
+    );
+    assert!(seen.wrong.is_empty(), "{name}: {wrong} wrong tables, the first: {}", seen.wrong[0]);
+    assert!(report.failures.is_empty(), "{name}: {lost} lost, the first: {}", report.failures[0]);
+    assert!(faults > 0 && samples > 10 && answered > 0, "{name}: nothing was tried");
 }
 
 impl Watch {

@@ -8,7 +8,7 @@ use crate::lab::client::Traffic;
 use crate::lab::net::{FOREIGN, Network, add_foreign};
 use crate::lab::wait::{pause, until};
 use crate::process::{Daemon, Director, wait_for_table};
-use crate::watch::{Judge, Table, Watch};
+use crate::watch::{Judge, Table, Watch, judge};
 
 pub(crate) const WEB: &str = "192.0.2.10:80";
 pub(crate) const FIRST: &str = "198.51.100.11:80";
@@ -139,16 +139,7 @@ impl Trial {
     pub(crate) fn end(self) {
         // At least one connection after the last fault.
         pause(Duration::from_millis(50));
-        let (seen, report) = (self.watch.stop(), self.traffic.stop());
-        let (name, faults, samples, wrong) = (self.name, self.faults, seen.samples, seen.wrong.len());
-        let (answered, lost) = (report.answered, report.failures.len());
-        println!(
-            "faults: {name}: {faults} injected and survived, {samples} tables seen, {wrong} wrong, \
-             {answered} connections, {lost} lost"
-        );
-        assert!(seen.wrong.is_empty(), "{name}: {wrong} wrong tables, the first: {}", seen.wrong[0]);
-        assert!(report.failures.is_empty(), "{name}: {lost} lost, the first: {}", report.failures[0]);
-        assert!(faults > 0 && samples > 10 && answered > 0, "{name}: nothing was tried");
+        judge(self.name, u64::from(self.faults), &self.watch.stop(), &self.traffic.stop());
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::lab::client::{Traffic, fetch};
 use crate::lab::wait::{output, until, within};
 use crate::service::{CONFIG, Machine, TABLE, VIRTUAL, journal, must, property, systemctl};
-use crate::watch::{Table, Watch};
+use crate::watch::{Table, Watch, judge};
 
 /// The unit's limit until it is dropped.
 struct Limit;
@@ -52,16 +52,7 @@ impl Trial {
     }
 
     fn end(self, name: &str, faults: u64) {
-        let (seen, report) = (self.watch.stop(), self.traffic.stop());
-        let (samples, wrong) = (seen.samples, seen.wrong.len());
-        let (answered, lost) = (report.answered, report.failures.len());
-        println!(
-            "faults: {name}: {faults} injected and survived, {samples} tables seen, {wrong} wrong, \
-             {answered} connections, {lost} lost"
-        );
-        assert!(seen.wrong.is_empty(), "{name}: {wrong} wrong tables, the first: {}", seen.wrong[0]);
-        assert!(report.failures.is_empty(), "{name}: {lost} lost, the first: {}", report.failures[0]);
-        assert!(faults > 0 && samples > 10 && answered > 0, "{name}: nothing was tried");
+        judge(name, faults, &self.watch.stop(), &self.traffic.stop());
     }
 }
 

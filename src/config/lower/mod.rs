@@ -87,11 +87,12 @@ impl<'r> Lowering<'r> {
         self.pools.push(pool);
     }
 
-    /// The one added last, for a reading that need not make it again.
-    pub(super) fn last(&self) -> Option<Again> {
+    /// Of the one added last, for a reading that need not make it again: is its name written, and what does it
+    /// share with others?
+    pub(super) fn last(&self) -> Option<(bool, Arc<Uses>)> {
         let pool = self.pools.last()?;
-        let uses = Arc::new(Uses::new(&pool.server, self.named_last.iter().copied()));
-        Some(Again { server: Arc::clone(&pool.server), is_named: pool.name.is_written(), uses })
+        let uses = Uses::new(&pool.server, self.named_last.iter().copied());
+        Some((pool.name.is_written(), Arc::new(uses)))
     }
 
     /// Timings that are there already.
