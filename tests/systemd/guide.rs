@@ -52,6 +52,9 @@ const LOOKS: [&str; 13] = [
     "systemctl is-enabled",
 ];
 
+/// Lines of what a step printed that a complaint repeats.
+const TOLD: usize = 40;
+
 struct Lab {
     segments: Segments,
     web: BTreeMap<&'static str, Option<Backend>>,
@@ -154,8 +157,11 @@ impl Lab {
             }
             if !looks || Instant::now() > end {
                 let wanted = step.shown.join("\n");
+                // A journal is long, and what a page shows of it is near its end.
+                let lines: Vec<_> = printed.lines().collect();
+                let end = lines[lines.len().saturating_sub(TOLD)..].join("\n");
                 return Some(format!(
-                    "{}# {}\n--- the page\n{wanted}\n--- the lab\n{printed}",
+                    "{}# {}\n--- the page\n{wanted}\n--- the lab\n{end}",
                     step.host, step.command
                 ));
             }

@@ -41,9 +41,20 @@ fn run(program: &str, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The table as `ipvsadm -Sn` has it, sorted.
+/// The table as `ipvsadm -Sn` has it, sorted. ipvsadm takes the kernel's list of services as it comes, and from
+/// a list of several answers the kernel leaves one out when another test ends meanwhile and takes its services
+/// along (`Dumper` asks twice for the same reason). So this counts when two readings agree.
 fn saved() -> Vec<String> {
-    sorted(run("ipvsadm", "-Sn").lines())
+    let read = || sorted(run("ipvsadm", "-Sn").lines());
+    let mut last = read();
+    for _ in 0..10 {
+        let next = read();
+        if next == last {
+            return next;
+        }
+        last = next;
+    }
+    panic!("ipvsadm never said the same twice: {} lines the last time", last.len());
 }
 
 fn sorted<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
