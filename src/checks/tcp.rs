@@ -66,6 +66,11 @@ impl Talk {
         }
     }
 
+    /// Does nobody say anything?
+    fn is_silent(&self) -> bool {
+        matches!(self, Self::Once { send, expect: None } if send.is_empty())
+    }
+
     /// Is the last thing something that we say?
     fn ends_with_sending(&self) -> bool {
         match self {
@@ -80,6 +85,10 @@ pub(super) async fn probe(
     plan: &Plan,
     deadline: &mut Deadline<'_>,
 ) -> Result<String, Trouble> {
+    if plan.tls.is_none() && plan.talk.is_silent() {
+        socket::reach(target, deadline).await?;
+        return Ok(String::from("connected"));
+    }
     // Nobody waits for an answer: a reset could take the bytes away before they are read.
     let close = if plan.talk.ends_with_sending() { Close::Orderly } else { Close::Reset };
     let several = matches!(plan.talk, Talk::Dialogue(_));
