@@ -1,9 +1,11 @@
-//! The probe pool: a task for each check that runs, and nothing for those that wait.
+//! The probe pool: a task for each check that runs, and nothing for those that wait, nor for those that have
+//! their answer at once.
 //!
 //! Runs what the engine's commands say and hands every outcome back; decides nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -60,6 +62,8 @@ pub(super) struct Probes {
     slots: Arc<Semaphore>,
     at_once: usize,
     outcomes: mpsc::Sender<Ended>,
+    /// Runs that were over as soon as they had begun.
+    over: Vec<Ended>,
 }
 
 impl Probes {
@@ -68,7 +72,14 @@ impl Probes {
         let slots = limit.saturating_sub(RESERVED_DESCRIPTORS).max(64);
         let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let semaphore = Arc::new(Semaphore::new(slots));
-        Self { prepared, running: HashMap::new(), slots: semaphore, at_once: slots, outcomes }
+        Self {
+            prepared,
+            running: HashMap::new(),
+            slots: semaphore,
+            at_once: slots,
+            outcomes,
+            over: Vec::new(),
+        }
     }
 
     /// Servers that do not answer hold their places for a whole time-out each.
@@ -104,14 +115,20 @@ impl Probes {
         }
     }
 
-    /// Begins one run, which is `late` by so much at `now`. Its outcome comes through the channel, whatever
-    /// happens in it.
+    /// Begins one run, which is `late` by so much at `now`. Its outcome comes through the channel or is kept for
+    /// [`Self::take_over`], whatever happens in it.
+    ///
+    /// A run is polled once before it becomes a task: a server on this machine has answered by then. With
+    /// thousands of checks due together, tasks that are over when they are looked at again would be most of the work.
     fn start(&mut self, id: ProbeId, check: Arc<Check>, late: Duration, now: Instant) {
         let prepared = self.prepared.of(&check.probe.kind);
-        let (slots, outcomes) = (Arc::clone(&self.slots), self.outcomes.clone());
-        let task = tokio::spawn(async move {
-            // The semaphore is never closed.
-            let _slot = slots.acquire().await;
+        let slots = Arc::clone(&self.slots);
+        let mut run = Box::pin(async move {
+            let _slot = match slots.try_acquire() {
+                Ok(slot) => Ok(slot),
+                // The semaphore is never closed.
+                Err(_) => slots.acquire().await,
+            };
             let started = Instant::now();
             let late = late + started.saturating_duration_since(now);
             let outcome = match prepared {
@@ -121,10 +138,28 @@ impl Probes {
                 // Every kind of a configuration is prepared before it comes into force.
                 None => never_prepared(),
             };
+            Ended { id, outcome, late }
+        });
+        // The task polls it again at its first turn, so that no wake-up is missed.
+        if let Poll::Ready(ended) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            self.over.push(ended);
+            return;
+        }
+        let outcomes = self.outcomes.clone();
+        let task = tokio::spawn(async move {
             // The supervisor is gone only when the process ends.
-            let _ = outcomes.send(Ended { id, outcome, late }).await;
+            let _ = outcomes.send(run.await).await;
         });
         self.running.insert(id, task.abort_handle());
+    }
+
+    pub(super) fn are_any_over(&self) -> bool {
+        !self.over.is_empty()
+    }
+
+    /// Runs that were over at once, since the last call.
+    pub(super) fn take_over(&mut self) -> Vec<Ended> {
+        std::mem::take(&mut self.over)
     }
 
     /// Nobody waits for this run any more.
@@ -132,6 +167,7 @@ impl Probes {
         if let Some(task) = self.running.remove(&id) {
             task.abort();
         }
+        self.over.retain(|ended| ended.id != id);
     }
 
     pub(super) fn ended(&mut self, id: ProbeId) {
@@ -151,6 +187,7 @@ impl Probes {
         for (_, task) in self.running.drain() {
             task.abort();
         }
+        self.over.clear();
     }
 }
 
@@ -168,3 +205,6 @@ fn never_prepared() -> Outcome {
     let fault = Fault { phase: Phase::Internal, reason: "it was never prepared".to_owned() };
     Outcome { verdict: Verdict::LocalError(fault), latency: Duration::ZERO }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 //! out what the engine says. Everything that may wait, for a disk, a netlink answer, a back end or a
 //! client, waits elsewhere and comes back as an input.
 
+use std::future::ready;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -210,6 +211,13 @@ impl Supervisor {
             changed = self.surroundings.changed() => changed.map_or(Input::Broken, |()| Input::Presence),
             // Before the outcomes: it says what to think of them.
             canary = self.canaries.round() => Input::Canary(canary),
+            () = ready(()), if self.probes.are_any_over() => {
+                let mut outcomes = self.probes.take_over();
+                while outcomes.len() < OUTCOMES && let Ok(ended) = self.inputs.outcomes.try_recv() {
+                    outcomes.push(ended);
+                }
+                Input::Outcomes(outcomes)
+            }
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
