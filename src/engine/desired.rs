@@ -40,13 +40,15 @@ fn attributes(config: &model::VirtualServer, service: &ServiceId) -> ServiceAttr
 }
 
 fn destinations(pool: &VirtualServer, service: &ServiceId) -> BTreeMap<DestinationId, Destination> {
-    let mut entries = BTreeMap::new();
-    for server in &pool.real_servers {
-        if let Some(weight) = weight_in_table(server, pool.is_sorry()) {
-            let id = destination_id(server.id(), server.config.forwarding, service);
-            insert(&mut entries, id, server.destination(weight));
-        }
-    }
+    let entry = |server: &RealServer| {
+        let weight = weight_in_table(server, pool.is_sorry())?;
+        Some((destination_id(server.id(), server.config.forwarding, service), server.destination(weight)))
+    };
+    // Two servers can share an entry where dr or tun hide their ports: the heavier one has it, of equals the first
+    // in the file. Of equal keys a map takes the last, and made at one go it is half as large as one that grew.
+    let mut entries: Vec<_> = pool.real_servers.iter().rev().filter_map(entry).collect();
+    entries.sort_by_key(|(_, destination)| destination.weight);
+    let mut entries = entries.into_iter().collect();
     if let Some(sorry) = &pool.config.sorry_server {
         insert_sorry_server(&mut entries, pool, sorry, service);
     }
@@ -63,15 +65,6 @@ fn weight_in_table(server: &RealServer, sorry: bool) -> Option<u32> {
         return Some(server.effective_weight());
     }
     if server.is_ordered(Order::Drain) { Some(0) } else { failed() }
-}
-
-/// Two servers can share an entry where dr or tun hide their ports: the heavier one has it, wherever it
-/// stands in the file.
-fn insert(entries: &mut BTreeMap<DestinationId, Destination>, id: DestinationId, new: Destination) {
-    let entry = entries.entry(id).or_insert(new);
-    if entry.weight < new.weight {
-        *entry = new;
-    }
 }
 
 /// The sorry server may be one of the real servers as well: then it is one entry with two reasons,

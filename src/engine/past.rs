@@ -46,6 +46,15 @@ pub(super) struct PastServer {
     pub(super) checkers: BTreeMap<Identity, CheckerState>,
 }
 
+impl PastServer {
+    /// As much as is known of a server that was never heard of.
+    fn is_nothing(&self) -> bool {
+        let Self { passes_checks, was_alive, since, kept, told, order, operator_weight, checkers } = self;
+        let is_unsaid = passes_checks.is_none() && was_alive.is_none() && since.is_none() && !kept && !told;
+        is_unsaid && order.is_none() && operator_weight.is_none() && checkers.is_empty()
+    }
+}
+
 impl Past {
     /// What the running generation knows of all that `next` does not leave just the `same`.
     pub(super) fn of_running(pools: &[VirtualServer], next: &Config, same: &[Option<usize>]) -> Self {
@@ -122,7 +131,8 @@ impl Past {
                 known.passes_checks = found_serving(server, &known, &found);
                 (server.id, known)
             });
-            let servers: BTreeMap<_, _> = servers.collect();
+            // At a first start nothing is known of thousands.
+            let servers = servers.filter(|(_, known)| !known.is_nothing()).collect();
             let all_fresh = pool.real_servers.iter().flat_map(|s| &s.checks).all(|c| is_fresh(c));
             let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| age.is_some() && all_fresh);
             past.pools.push(PastPool { quorum_up, servers, ..PastPool::default() });
