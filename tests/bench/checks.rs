@@ -135,9 +135,10 @@ pub(crate) fn memory(bench: &mut Bench) {
         let daemon = warm(&space, shape.checked(kind, interval), interval);
         bench.plain(
             &format!("{kind}: resident memory, {} checks, MB", shape.total()),
-            daemon.resident(),
+            daemon.resident("VmRSS"),
             &Bound::Most(most),
         );
+        bench.plain("  of it not from files, MB", daemon.resident("RssAnon"), &Bound::Told);
     }
 }
 

@@ -156,6 +156,7 @@ pub(crate) struct Wire {
     pub(crate) lag: f64,
     pub(crate) median: f64,
     pub(crate) dump: f64,
+    pub(crate) span: f64,
 }
 
 pub(crate) struct Tap(Talker);
@@ -171,8 +172,8 @@ impl Tap {
         drop(self.0.stdin.take());
         let line = self.0.line();
         let numbers: Vec<f64> = line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
-        assert!(numbers[6] == 0.0, "the capture missed packets: {line}");
-        Wire { writes: numbers[1], lag: numbers[3], median: numbers[4], dump: numbers[5] }
+        assert!(numbers[7] == 0.0, "the capture missed packets: {line}");
+        Wire { writes: numbers[1], lag: numbers[3], median: numbers[4], dump: numbers[5], span: numbers[6] }
     }
 }
 
@@ -333,11 +334,12 @@ impl Daemon {
         ticks / 100.0
     }
 
-    /// Resident memory in MB.
-    pub(crate) fn resident(&self) -> f64 {
+    /// Resident memory in MB: "VmRSS", or "RssAnon", what is not the program's or a library's file.
+    pub(crate) fn resident(&self, field: &str) -> f64 {
         let text = self.proc("status");
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
-        line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = lines.find(|(name, _)| *name == field).expect("a process has memory");
+        value.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -6,6 +6,7 @@
  *     lag                            seconds from the last reset to the last answer to a write
  *     median                         of the seconds from a write's nearest reset before it to its answer
  *     dump                           seconds from the first request to dump to the last answer, 0 without one
+ *     span                           seconds from the first request that writes to the last answer to one
  *     dropped                        packets that the capture missed
  */
 #include <arpa/inet.h>
@@ -29,7 +30,7 @@ enum { MOST = 1 << 20, GET_SERVICE = 4, GET_DEST = 8, GET_DAEMON = 11, GET_CONFI
 
 static double *resets, *lags;
 static long reset_count, lag_count, writes, datagrams;
-static double first_dump, last_answer, last_write_answer, asked;
+static double first_dump, last_answer, first_write, last_write_answer, asked;
 
 static int tap(const char *device, int protocol, int type) {
     struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_protocol = htons(protocol), .sll_ifindex = if_nametoindex(device) };
@@ -81,7 +82,7 @@ static void netlink(char *in, int left, double at, int family) {
             asked = 0;
         }
     }
-    if (wrote) { datagrams++; asked = at; }
+    if (wrote) { datagrams++; asked = at; if (!first_write) first_write = at; }
 }
 
 static int smaller(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }
@@ -122,7 +123,7 @@ int main(int argc, char **argv) {
     qsort(lags, lag_count, sizeof *lags, smaller);
     kept[0] = all && last_write_answer ? last_write_answer - resets[all - 1] : 0;
     kept[1] = lag_count ? lags[lag_count / 2] : 0;
-    printf("%ld %ld %ld %.6f %.6f %.6f %u\n", all, writes, datagrams, kept[0], kept[1],
-           first_dump ? last_answer - first_dump : 0, s1.tp_drops + s2.tp_drops);
+    printf("%ld %ld %ld %.6f %.6f %.6f %.6f %u\n", all, writes, datagrams, kept[0], kept[1],
+           first_dump ? last_answer - first_dump : 0, last_write_answer - first_write, s1.tp_drops + s2.tp_drops);
     return 0;
 }
