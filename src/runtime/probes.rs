@@ -102,34 +102,37 @@ impl Probes {
     pub(super) fn obey(&mut self, engine: &mut Engine) {
         // Read once for all of them.
         let mut clocks = None;
+        // A run begins when one that was over at once has ended: where the clock is a system call, one less.
+        let mut ended = None;
         for _ in 0..COMMANDS {
             match engine.next_command() {
                 None => break,
                 Some(Command::Start { id, check }) => {
                     let (now, instant) = *clocks.get_or_insert_with(|| (clock::now(), Instant::now()));
-                    let late = engine.due(id).map_or(Duration::ZERO, |due| now.since(due));
-                    self.start(id, check, late, instant);
+                    let due = engine.due(id).map_or(Duration::ZERO, |due| now.since(due));
+                    let started = ended.unwrap_or_else(Instant::now);
+                    let late = due + started.saturating_duration_since(instant);
+                    ended = self.start(id, check, late, started);
                 }
                 Some(Command::Cancel { id }) => self.cancel(id),
             }
         }
     }
 
-    /// Begins one run, which is `late` by so much at `now`. Its outcome comes through the channel or is kept for
-    /// [`Self::take_over`], whatever happens in it.
+    /// Begins one run, which is `late` by so much at `now`; when it ended, if it is over at once. Its outcome comes
+    /// through the channel or is kept for [`Self::take_over`], whatever happens in it.
     ///
     /// A run is polled once before it becomes a task: a server on this machine has answered by then. With
     /// thousands of checks due together, tasks that are over when they are looked at again would be most of the work.
-    fn start(&mut self, id: ProbeId, check: Arc<Check>, late: Duration, now: Instant) {
+    fn start(&mut self, id: ProbeId, check: Arc<Check>, late: Duration, now: Instant) -> Option<Instant> {
         let prepared = self.prepared.of(&check.probe.kind);
         let slots = Arc::clone(&self.slots);
         let mut run = Box::pin(async move {
-            let _slot = match slots.try_acquire() {
-                Ok(slot) => Ok(slot),
+            let (_slot, started) = match slots.try_acquire() {
+                Ok(slot) => (Ok(slot), now),
                 // The semaphore is never closed.
-                Err(_) => slots.acquire().await,
+                Err(_) => (slots.acquire().await, Instant::now()),
             };
-            let started = Instant::now();
             let late = late + started.saturating_duration_since(now);
             let outcome = match prepared {
                 Some(prepared) => {
@@ -142,8 +145,9 @@ impl Probes {
         });
         // The task polls it again at its first turn, so that no wake-up is missed.
         if let Poll::Ready(ended) = run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            let end = now + ended.outcome.latency;
             self.over.push(ended);
-            return;
+            return Some(end);
         }
         let outcomes = self.outcomes.clone();
         let task = tokio::spawn(async move {
@@ -151,6 +155,7 @@ impl Probes {
             let _ = outcomes.send(run.await).await;
         });
         self.running.insert(id, task.abort_handle());
+        None
     }
 
     pub(super) fn are_any_over(&self) -> bool {

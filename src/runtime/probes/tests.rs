@@ -82,7 +82,7 @@ async fn nothing_is_told_of_a_run_that_nobody_wants_any_more() {
     for check in ["{ tcp = {} }", "{ tcp = { expect = \"hello\" } }"] {
         let (mut engine, mut probes, mut outcomes) = due(address, check);
         let Some(Command::Start { id, check }) = engine.next_command() else { panic!("{check} is not due") };
-        probes.start(id, check, Duration::ZERO, Instant::now());
+        let _end = probes.start(id, check, Duration::ZERO, Instant::now());
         probes.cancel(id);
         assert_eq!((probes.running(), probes.are_any_over()), (0, false));
         drop(probes);
