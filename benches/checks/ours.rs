@@ -1,11 +1,12 @@
-//! Our side: checks as the daemon runs them, a task for each and its outcome through a channel.
+//! Our side: checks as the daemon runs them, a task for each that is not over at once, and its outcome through a channel.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context as _, Result, bail};
 use lvsd::checks::{self, Prepared, Preparer};
 use lvsd::engine::model::{
     CheckKind, Http, HttpVersion, Outcome, StatusSet, Target, Tcp, Tls, TlsVersion, Url, Verdict,
@@ -43,11 +44,12 @@ impl Side {
         let (target, prepared) = (&self.target, &self.prepared);
         let start = || {
             let (target, prepared, sender) = (Arc::clone(target), Arc::clone(prepared), sender.clone());
-            tokio::spawn(async move {
-                let outcome = checks::run(&target, &prepared, TIMEOUT).await;
-                // Nobody to take it: the other side has failed and says so.
-                let _ = sender.send(outcome).await;
-            });
+            let mut run = Box::pin(async move { checks::run(&target, &prepared, TIMEOUT).await });
+            // Nobody to take it: the other side has failed and says so.
+            match run.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(outcome) => drop(sender.try_send(outcome)),
+                Poll::Pending => drop(tokio::spawn(async move { drop(sender.send(run.await).await) })),
+            }
         };
         self.runtime.block_on(async {
             (0..AT_ONCE.min(count)).for_each(|_| start());
