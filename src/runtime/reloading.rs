@@ -79,8 +79,6 @@ struct Applying {
     notes: Vec<String>,
     /// What the writer must have done; unset while some of it waits for the record.
     ticket: Option<Ticket>,
-    failed: Vec<String>,
-    written: bool,
     /// The addresses that are announced are waited for no longer.
     until: Option<Time>,
 }
@@ -113,12 +111,12 @@ impl Reloading {
     fn take_wish(&mut self) -> Wish {
         self.loading.take().map(|loading| loading.wish).unwrap_or_default()
     }
+}
 
-    pub(super) fn note_written(&mut self, ticket: Ticket, failures: Vec<String>) {
-        if let Some(applying) = &mut self.applying {
-            applying.failed.extend(failures);
-            applying.written |= applying.ticket.is_some_and(|wanted| wanted <= ticket);
-        }
+impl Applying {
+    /// Has the writer, who got as far as `written`, seen to all of it?
+    fn is_written(&self, written: Ticket) -> bool {
+        self.ticket.is_some_and(|wanted| wanted <= written)
     }
 }
 
@@ -214,25 +212,18 @@ impl Supervisor {
         self.settle_settings();
         let summary = summary(&plan);
         self.recent.note_daemon(HappenedKind::Reload, &*summary, now);
-        self.reloading.applying = Some(Applying {
-            answers,
-            summary,
-            notes,
-            ticket: None,
-            failed: vec![],
-            written: false,
-            until: None,
-        });
+        self.reloading.applying = Some(Applying { answers, summary, notes, ticket: None, until: None });
     }
 
-    /// Ends a reload once the kernel has all of it. Called at each turn.
+    /// Ends a reload once the kernel has all of it, or has refused what it has not: also what it had refused
+    /// before, since it lacks what the file says all the same. Called at each turn.
     pub(super) fn conclude_reload(&mut self) {
         let Some(applying) = &mut self.reloading.applying else { return };
         if applying.ticket.is_none() && !self.recorder.is_holding() {
             // An empty wish marks the place: whatever the reload changed was asked for before it.
             applying.ticket = Some(self.writer.want(vec![]));
         }
-        if !applying.written {
+        if !applying.is_written(self.progress.writing.written()) {
             return;
         }
         // Addresses come after the table.
@@ -242,17 +233,21 @@ impl Supervisor {
             return;
         }
         let open = self.vips.open();
-        let Some(Applying { answers, summary, notes, failed, .. }) = self.reloading.applying.take() else {
+        let Some(Applying { answers, summary, notes, .. }) = self.reloading.applying.take() else {
             return;
         };
         let open = open.iter().map(|line| format!("warning: not as it should be: {line}"));
         let notes: Vec<String> = notes.into_iter().chain(open).collect();
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
-        self.counters.note_reloaded(if failed.is_empty() { Reloaded::Done } else { Reloaded::Incomplete });
-        let reply = if failed.is_empty() {
+        let shortfalls = self.progress.writing.shortfalls();
+        let reply = if shortfalls.is_empty() {
+            self.counters.note_reloaded(Reloaded::Done);
             Reply::done(format!("{notes}reload complete: {summary}"))
         } else {
-            let list = failed.join("\n");
+            self.counters.note_reloaded(Reloaded::Incomplete);
+            let open = counted(self.progress.writing.held().len(), "service");
+            warn!("reload applied, but the kernel refused some of it: {open} not settled");
+            let list = shortfalls.join("\n");
             Reply::failed(format!(
                 "{notes}reload applied, but the kernel refused some of it:\n{list}\n{summary}"
             ))

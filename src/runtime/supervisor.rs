@@ -333,8 +333,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled, open } => {
-                self.progress.writing.note(ticket, &failed, open);
+            Report::Written { ticket, operations, failed, settled, open, held } => {
+                self.progress.writing.note(ticket, &failed, open, held);
                 self.counters.note_written(ticket, failed.len(), now);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
@@ -353,7 +353,6 @@ impl Supervisor {
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());
                 }
-                self.reloading.note_written(ticket, failures);
             }
             Report::Drifted(drifted) => {
                 self.progress.counters.drift += drifted.repairs.len() as u64;
