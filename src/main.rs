@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExit;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use lvsd::addresses;
@@ -11,6 +12,7 @@ use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On, Page};
 use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::{Order, Request};
+use lvsd::control::whereabouts::{self, Asked};
 use lvsd::control::{self, ExitCode, counted};
 use lvsd::doctor::{self, Facts, InterfaceAddress, Level};
 use lvsd::notify::Audience;
@@ -238,9 +240,27 @@ fn call(cli: &Cli, request: &Request) -> ExitCode {
 }
 
 /// `--socket`, else what the configuration says: the file of `-c`, or the one that the daemon reads
-/// without one.
+/// without one. Looked for once, and the user told once, however often a command asks.
 fn socket(cli: &Cli) -> PathBuf {
-    cli.socket.clone().unwrap_or_else(|| config::control_socket(config_file(cli)))
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let file = config_file(cli);
+        let named = config::control_socket(file);
+        match whereabouts::find(&whereabouts::directory(), file, named.clone()) {
+            Asked::Named(socket) => socket,
+            Asked::Running(socket) => {
+                complain(&format!(
+                    "lvsd: nobody listens at {}, which {} names: asking the daemon of this file where it \
+                     listens until its restart, {}\n",
+                    named.display(),
+                    file.display(),
+                    socket.display()
+                ));
+                socket
+            }
+        }
+    };
+    cli.socket.clone().unwrap_or_else(|| FOUND.get_or_init(find).clone())
 }
 
 fn config_file(cli: &Cli) -> &Path {

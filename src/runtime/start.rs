@@ -125,7 +125,7 @@ async fn start(
     };
     let dependencies = Arc::new(Dependencies::new());
     let (clients, mut received) = Clients::new(Arc::clone(&log));
-    let front = match Front::open(&config, target, &dependencies, clients) {
+    let front = match Front::open(&path, &config, target, &dependencies, clients) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };

@@ -136,3 +136,48 @@ fn warnings_are_part_of_the_answer() {
     assert!(said.stdout.contains(loss), "{}", said.stdout);
     assert_eq!(place.logged(loss)["level"], "WARN");
 }
+
+#[test]
+fn after_the_control_socket_is_edited_every_client_of_the_file_still_finds_its_daemon() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let daemon = place.start();
+    let file = std::fs::read_to_string(place.path("lvsd.toml")).expect("just written");
+    let edited = file.replace("control.sock", "new.sock").replace("weight = 3", "weight = 5");
+    place.write("lvsd.toml", &edited);
+    let told = format!(
+        "lvsd: nobody listens at {}, which lvsd.toml names: asking the daemon of this file where it listens until \
+         its restart, {}\n",
+        place.path("new.sock").display(),
+        place.path("control.sock").display(),
+    );
+    let said = place.ask("reload");
+    let reloaded = "warning: daemon.control_socket takes effect at the next restart\n\
+                    reload complete: 0 removed, 1 edited, 0 added, 1 real server carried over\n";
+    assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (Some(0), reloaded, told.as_str()));
+    let address = backend.address;
+    let about = |words: &str| format!("{words} {address}");
+    let server = ["why", "check-now", "drain --until-idle"].map(about);
+    for words in ["status", "plan", "log-level", "on-stop keep"].map(str::to_owned).iter().chain(&server) {
+        let said = place.ask(words);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), told.as_str()), "{words}: {said:?}");
+    }
+    // A file of another daemon, or of none, is not led to this one.
+    place.write("other.toml", &edited);
+    let said = place.lvsd("status -c other.toml");
+    assert_eq!(said.code, Some(69), "{said:?}");
+    daemon.signal(Signal::SIGTERM);
+    assert!(daemon.wait().success());
+    let said = place.ask("status");
+    assert_eq!(said.code, Some(69));
+    assert!(said.stderr.contains("new.sock") && !said.stderr.contains("control.sock"), "{}", said.stderr);
+    let daemon = place.start();
+    assert_eq!(place.servers("weight"), [5], "and nothing is said on standard error");
+    place.write("lvsd.toml", &file);
+    assert_eq!(place.ask("status").code, Some(0));
+    // Killed, it leaves its word behind, which leads nowhere.
+    drop(daemon);
+    let said = place.ask("status");
+    assert_eq!(said.code, Some(69));
+    assert!(said.stderr.contains("control.sock") && !said.stderr.contains("new.sock"), "{}", said.stderr);
+}

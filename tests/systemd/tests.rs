@@ -86,6 +86,33 @@ fn reload_returns_when_it_is_applied() {
 }
 
 #[test]
+fn a_reload_with_another_control_socket_is_done_and_says_what_is_left_to_the_restart() {
+    let machine = Machine::new(CONFIG);
+    must("start lvsd");
+    let elsewhere = CONFIG.replace("[daemon]", "[daemon]\ncontrol_socket = \"/run/lvsd/other.sock\"");
+    machine.configure(&elsewhere.replace("weight = 3", "weight = 5"));
+    must("reload lvsd");
+    assert_eq!(machine.table(), [TABLE[0], &TABLE[1].replace("-w 3", "-w 5"), TABLE[2]]);
+    for told in [
+        "nobody listens at /run/lvsd/other.sock, which /etc/lvsd/lvsd.toml names",
+        "daemon.control_socket takes effect at the next restart",
+    ] {
+        assert!(journal(&[]).contains(told), "no {told} in {}", journal(&[]));
+    }
+    let status = || Command::new("lvsd").arg("status").output().expect("lvsd is there");
+    let said = status();
+    assert!(said.status.success() && !said.stderr.is_empty(), "{said:?}");
+    must("restart lvsd");
+    let said = status();
+    assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
+    must("stop lvsd");
+    let left = std::fs::read_dir("/run/lvsd").expect("preserved").flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_ours = |name: &String| name.starts_with("daemon-of-") || name.ends_with(".sock");
+    assert!(!left.iter().any(is_ours), "{left:?}");
+}
+
+#[test]
 fn a_bare_hup_reloads_too() {
     let machine = Machine::new(CONFIG);
     must("start lvsd");
