@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::cost::{Cost, Costs};
 use super::loading::Refusal;
 use super::presence;
-use super::reloading::{losses, restart_needs, too_much};
+use super::reloading::{ended_orders, losses, restart_needs, too_much};
 use super::requests::VIEW;
 use super::supervisor::{Answer, Supervisor};
 use crate::config::{self, Sources};
@@ -69,6 +69,7 @@ impl Supervisor {
         };
         let plan = self.engine.plan_reload(&config, &presence);
         notes.extend(losses(&self.config, &config));
+        notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&self.config.daemon, &config.daemon));
         let refusal = too_much(&self.config, &plan);
         notes.extend(refusal.map(|refusal| format!("warning: a reload would be refused: {refusal}")));

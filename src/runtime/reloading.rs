@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
+use super::announce::given_name;
 use super::counters::Reloaded;
 use super::kernel::Ticket;
 use super::loading::{Loader, Ready, Refusal};
@@ -15,13 +16,16 @@ use super::readings;
 use super::supervisor::{Answer, Supervisor};
 use super::trial::Known;
 use crate::control::{ExitCode, Reply, counted};
-use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::{Plan, Removed};
 use crate::engine::snapshot::HappenedKind;
+use crate::engine::{LostOrder, Time};
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
+
+/// What a note begins with that is a warning of its own. Others have it behind their place.
+const WARNING: &str = "warning: ";
 
 /// For the addresses that are announced, once the kernel's table is written: a router may wait for neither.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -204,6 +208,7 @@ impl Supervisor {
         self.writer.keep(self.engine.services().collect());
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
+        notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&before.daemon, &config.daemon));
         notes.iter().for_each(|note| warn!("{note}"));
         log_plan(&plan);
@@ -236,7 +241,7 @@ impl Supervisor {
         let Some(Applying { answers, summary, notes, .. }) = self.reloading.applying.take() else {
             return;
         };
-        let open = open.iter().map(|line| format!("warning: not as it should be: {line}"));
+        let open = open.iter().map(|line| format!("{WARNING}not as it should be: {line}"));
         let notes: Vec<String> = notes.into_iter().chain(open).collect();
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
         let shortfalls = self.progress.writing.shortfalls();
@@ -305,7 +310,7 @@ pub(super) fn restart_needs(before: &Daemon, after: &Daemon) -> Vec<String> {
         ("http", before.http == after.http),
     ];
     let changed = fixed.iter().filter(|(_, same)| !same);
-    changed.map(|(key, _)| format!("warning: daemon.{key} takes effect at the next restart")).collect()
+    changed.map(|(key, _)| format!("{WARNING}daemon.{key} takes effect at the next restart")).collect()
 }
 
 /// The limit is that of the running configuration: a file that lost half of itself may have lost the limit
@@ -328,7 +333,28 @@ pub(super) fn too_much(running: &Config, plan: &Plan) -> Option<String> {
 pub(super) fn losses(before: &Config, after: &Config) -> Option<String> {
     let gone = before.virtual_servers.len();
     (gone > 0 && after.virtual_servers.is_empty())
-        .then(|| format!("warning: the new configuration has no virtual servers: all that there were ({gone}) are taken out of service"))
+        .then(|| format!("{WARNING}the new configuration has no virtual servers: all that there were ({gone}) are taken out of service"))
+}
+
+/// The orders that nobody takes over.
+pub(super) fn ended_orders(plan: &Plan) -> impl Iterator<Item = String> {
+    plan.lost_orders.iter().map(|lost| format!("{WARNING}the order is not taken over: {}", ended_order(lost)))
+}
+
+/// The same at a start, for the log.
+pub(super) fn tell_ended_orders(lost: &[LostOrder]) {
+    lost.iter().for_each(|lost| warn!("the order is not taken over: {}", ended_order(lost)));
+}
+
+/// `drain of 198.51.100.11:80 in web by alice (disk): …`
+fn ended_order(lost: &LostOrder) -> String {
+    let LostOrder { virtual_server, real_server, given, note } = lost;
+    let (given, by) = (given_name(*given), &note.by);
+    let why = note.reason.as_deref().unwrap_or("no reason given");
+    format!(
+        "{given} of {real_server} in {virtual_server} by {by} ({why}): no virtual server with a service or the name \
+         of {virtual_server} has this real server"
+    )
 }
 
 fn log_plan(plan: &Plan) {

@@ -25,7 +25,7 @@ use super::readiness::Dependencies;
 use super::readings;
 use super::recent::Recent;
 use super::recorder::Recorder;
-use super::reloading::Reloading;
+use super::reloading::{Reloading, tell_ended_orders};
 use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
@@ -332,7 +332,8 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         Target::Kernel => read_state(&daemon.state_file, now),
         Target::Memory(_) => State::default(),
     };
-    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
+    let mut engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
+    tell_ended_orders(&engine.take_lost_orders());
     let file = match target {
         Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
         Target::Memory(_) => None,
