@@ -194,12 +194,13 @@ fn ask(cli: &Cli) -> ExitCode {
 /// Drained until nothing uses it, and only then out of the table: nobody's connection is cut.
 fn disable_idle(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
     let code = drain(cli, on, deadline);
-    if code == ExitCode::Done { ask(cli) } else { code }
+    if code == ExitCode::Done { call(cli, &on.request_again(Order::Disable)) } else { code }
 }
 
-/// The order first; it stands, whatever the waiting comes to.
+/// The order first; it stands, whatever the waiting comes to. One that stands already keeps its reason and its
+/// end, unless they are given anew.
 fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
-    let code = call(cli, &on.request(Order::Drain));
+    let code = call(cli, &on.request_again(Order::Drain));
     if code != ExitCode::Done {
         return code;
     }

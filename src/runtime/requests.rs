@@ -24,6 +24,9 @@ pub(super) const VIEW: Duration = Duration::from_secs(1);
 
 pub(super) type Ask = Call;
 
+/// How the engine takes an order.
+type Give = fn(&mut Engine, Selector<'_>, OrderChange, &OrderNote) -> Result<Ordered, OrderRefusal>;
+
 /// What a status says of the changes of the kernel's table.
 #[derive(Default)]
 pub(super) struct Writing {
@@ -105,21 +108,22 @@ impl Supervisor {
                 let number = self.announcer.history.last_number();
                 self.answer_status(None, reply, now, move |reply| stream::opening(reply, number));
             }
-            Request::Order { order, on } => {
+            Request::Order { order, on, again } => {
                 let change = match order {
                     Order::Drain => OrderChange::Drain,
                     Order::Disable => OrderChange::Disable,
                     Order::Enable => OrderChange::Enable,
                 };
                 // A client that went away wants no answer, here and below.
-                let _ = reply.send(self.order(change, &on, &peer, now));
+                let give: Give = if again { Engine::handle_order_again } else { Engine::handle_order };
+                let _ = reply.send(self.order(give, change, &on, &peer, now));
             }
             Request::Weight { weight, on } => {
                 let change = match weight {
                     OperatorWeight::Set(weight) => OrderChange::Weight(weight),
                     OperatorWeight::Auto => OrderChange::WeightAuto,
                 };
-                let _ = reply.send(self.order(change, &on, &peer, now));
+                let _ = reply.send(self.order(Engine::handle_order, change, &on, &peer, now));
             }
             Request::CheckNow { on } => self.begin_check(on, &peer, reply, now),
             Request::LogLevel { filter } => {
@@ -138,7 +142,7 @@ impl Supervisor {
         }
     }
 
-    fn order(&mut self, change: OrderChange, on: &Subject, peer: &Peer, now: Time) -> Reply {
+    fn order(&mut self, give: Give, change: OrderChange, on: &Subject, peer: &Peer, now: Time) -> Reply {
         let selector = Selector {
             address: on.address.address,
             port: on.address.port,
@@ -150,7 +154,7 @@ impl Supervisor {
             since: now,
             until: on.duration.map(|duration| now + duration),
         };
-        answer(change, on, self.engine.handle_order(selector, change, &note))
+        answer(change, on, give(&mut self.engine, selector, change, &note))
     }
 
     /// What the kernel should hold by now, and the last refusal for each service that it holds not so.
