@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::duration;
 use super::text::{clean, micros, millis, ordinal};
 use super::wall;
-use crate::engine::model::{Check, CheckKind, RealServerId, without_query};
+use crate::engine::model::{Check, CheckKind, RealServerId, shown_url};
 use crate::engine::time::Time;
 use crate::engine::{Evidence, Transition};
 
@@ -151,7 +151,7 @@ pub fn target(check: &Check) -> String {
     match &*check.probe.kind {
         CheckKind::Http(http) => {
             let scheme = if http.tls.is_some() { "https " } else { "" };
-            let path = http.urls.first().map_or_else(|| "/".to_owned(), |url| without_query(&url.path));
+            let path = http.urls.first().map_or_else(|| "/".to_owned(), |url| shown_url(&url.path));
             let more = match http.urls.len() {
                 0 | 1 => String::new(),
                 count => format!(" and {} more", count - 1),
