@@ -210,7 +210,8 @@ impl Supervisor {
         notes.extend(losses(&before, &config));
         notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&before.daemon, &config.daemon));
-        notes.iter().for_each(|note| warn!("{note}"));
+        // The level of the line is that word.
+        notes.iter().for_each(|note| warn!("{}", note.strip_prefix(WARNING).unwrap_or(note)));
         log_plan(&plan);
         self.probes.warn_if_crowded(self.engine.probe_count());
         self.adopt_daemon_changes(&before.daemon);

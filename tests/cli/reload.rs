@@ -32,6 +32,7 @@ fn a_bad_file_is_78_with_its_place_and_changes_nothing() {
     assert!(said.stderr.contains("lvsd.toml:14:10: error: "), "{}", said.stderr);
     assert!(said.stderr.contains("14 | weight = \"five\""), "{}", said.stderr);
     assert_eq!(place.servers("weight"), [3]);
+    assert!(!said.stderr.ends_with("\n\n"), "{}", said.stderr);
     let line = place.logged("lvsd.toml:14:10: ");
     assert_eq!(line["level"], "ERROR", "{line}");
     place.logged("reload refused: 1 mistake, the running configuration stays");
@@ -104,6 +105,16 @@ fn a_plan_tells_what_a_reload_would_do_and_does_nothing() {
     let said = place.ask("plan bad.toml");
     assert_eq!((said.code, said.stdout.as_str()), (Some(78), ""));
     assert!(said.stderr.contains("bad.toml:1:1: error: "), "{}", said.stderr);
+    place.write("lvsd.toml", "nonsense = 1\nmore = 2\n");
+    for words in ["plan -c lvsd.toml", "plan lvsd.toml", "check lvsd.toml", "run --dry-run -c lvsd.toml"] {
+        let said = place.lvsd(words);
+        assert_eq!(
+            (said.code, said.stderr.matches("\n\n").count()),
+            (Some(78), 1),
+            "between the two: {said:?}"
+        );
+        assert!(said.stderr.ends_with('\n') && !said.stderr.ends_with("\n\n"), "{words}: {said:?}");
+    }
 }
 
 #[test]
@@ -135,6 +146,9 @@ fn warnings_are_part_of_the_answer() {
     let loss = "all that there were (1) are taken out of service";
     assert!(said.stdout.contains(loss), "{}", said.stdout);
     assert_eq!(place.logged(loss)["level"], "WARN");
+    // That word is the line's level.
+    place.logged("\"daemon.http takes effect at the next restart");
+    assert!(!place.log().contains("\"warning: "), "{}", place.log());
 }
 
 #[test]
