@@ -61,6 +61,12 @@ pub enum What {
     /// The daemon itself: the first table has been written, or it is about to end.
     Started,
     Stopping,
+    /// A reload changed nothing, and why.
+    ReloadRefused(Box<str>),
+    /// `lvsd reload --confirm`: a configuration on trial, what became of it, and in whose hands that is.
+    TrialBegan(Box<str>),
+    TrialConfirmed(Box<str>),
+    TrialReverted(Box<str>),
     /// The daemon takes its own host for sick, and why; unless `first`, it did already.
     Frozen {
         reason: Box<str>,
@@ -187,6 +193,10 @@ impl What {
             Self::GuardEnded(_) => "guard_ended",
             Self::Started => "started",
             Self::Stopping => "stopping",
+            Self::ReloadRefused(_) => "reload_refused",
+            Self::TrialBegan(_) => "trial_began",
+            Self::TrialConfirmed(_) => "trial_confirmed",
+            Self::TrialReverted(_) => "trial_reverted",
             Self::Frozen { .. } => "verdicts_frozen",
             Self::Thawed { .. } => "verdicts_thawed",
         }
@@ -213,6 +223,10 @@ impl What {
             }
             Self::Started => "the daemon has started".to_owned(),
             Self::Stopping => "the daemon is stopping".to_owned(),
+            Self::ReloadRefused(text) => format!("RELOAD REFUSED: {}", clean(text)),
+            Self::TrialBegan(text) | Self::TrialConfirmed(text) | Self::TrialReverted(text) => {
+                format!("reload on trial: {}", clean(text))
+            }
             Self::Frozen { reason, first } => {
                 let are = if *first { "are" } else { "stay" };
                 format!("VERDICTS {are} FROZEN: {}", clean(reason))

@@ -15,6 +15,7 @@ use super::loading::{Loader, Ready, Refusal};
 use super::readings;
 use super::supervisor::{Answer, Supervisor};
 use super::trial::Known;
+use crate::control::happening::What;
 use crate::control::{ExitCode, Reply, counted};
 use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::{Plan, Removed};
@@ -284,6 +285,7 @@ impl Supervisor {
     fn note_refused(&mut self, why: &str) {
         self.counters.note_reloaded(Reloaded::Refused);
         self.recent.note_daemon(HappenedKind::ReloadRefused, why, super::clock::now());
+        self.announcer.note_daemon(What::ReloadRefused(why.into()));
     }
 
     /// What takes effect at once.

@@ -15,6 +15,7 @@ use super::loading::{self, Ready, Refusal};
 use super::probes::PreparedKinds;
 use super::supervisor::Supervisor;
 use crate::config::Diagnostics;
+use crate::control::happening::What;
 use crate::control::{Peer, Reply, duration};
 use crate::engine::model::Config;
 use crate::engine::snapshot::HappenedKind;
@@ -68,6 +69,7 @@ impl Supervisor {
             duration::display(left)
         );
         self.recent.note_daemon(HappenedKind::Trial, &*text, now);
+        self.announcer.note_daemon(What::TrialBegan(text.as_str().into()));
         Some(text)
     }
 
@@ -75,7 +77,9 @@ impl Supervisor {
         match self.trial.take() {
             Some(_) => {
                 info!(by = %peer, "the configuration is confirmed by {peer}");
-                self.recent.note_daemon(HappenedKind::Trial, format!("confirmed by {peer}"), clock::now());
+                let text = format!("confirmed by {peer}");
+                self.announcer.note_daemon(What::TrialConfirmed(text.as_str().into()));
+                self.recent.note_daemon(HappenedKind::Trial, text, clock::now());
                 Reply::done("confirmed: the configuration stays")
             }
             None => Reply::failed("no reload waits to be confirmed"),
@@ -98,6 +102,7 @@ impl Supervisor {
             self.config_path.display()
         );
         let text = format!("not confirmed within {lasts}: going back to the configuration before it");
+        self.announcer.note_daemon(What::TrialReverted(text.as_str().into()));
         self.recent.note_daemon(HappenedKind::Trial, text, now);
         self.go_back(good);
     }
