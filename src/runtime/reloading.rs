@@ -181,7 +181,7 @@ impl Supervisor {
             let status = super::requests::summary(&self.engine);
             return self.end_reload(&status);
         }
-        let Ready { config, warnings, kinds, digest, mut readings } = ready;
+        let Ready { config, warnings, kinds, digest, pems, mut readings } = ready;
         // Comparing both takes as long as switching does.
         if force == Force::No
             && self.config.daemon.max_removed.is_some()
@@ -194,8 +194,12 @@ impl Supervisor {
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
         let kinds_before = self.probes.replace_kinds(kinds);
         let digest_before = std::mem::replace(&mut self.digest, digest.clone());
+        // On the way back nothing is read: the checks are what they were made of before.
+        let renewed = if force == Force::Back { Vec::new() } else { pems.renewed(&self.pems, &config) };
+        let pems_before = std::mem::replace(&mut self.pems, pems);
         if force != Force::Back {
-            let known = Known { config: Arc::clone(&before), kinds: kinds_before, digest: digest_before };
+            let (config, kinds, digest) = (Arc::clone(&before), kinds_before, digest_before);
+            let known = Known { config, kinds, digest, pems: pems_before };
             notes.extend(self.try_out(confirm, known, now));
         }
         self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
@@ -214,6 +218,8 @@ impl Supervisor {
         // The level of the line is that word.
         notes.iter().for_each(|note| warn!("{}", note.strip_prefix(WARNING).unwrap_or(note)));
         log_plan(&plan);
+        renewed.iter().for_each(|line| info!("reload: {line}"));
+        notes.extend(renewed);
         self.probes.warn_if_crowded(self.engine.probe_count());
         self.adopt_daemon_changes(&before.daemon);
         self.settle_settings();

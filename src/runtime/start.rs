@@ -18,6 +18,7 @@ use super::front::{Clients, Front, Received};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{Loader, Ready};
 use super::lock::Lock;
+use super::pems::PemFiles;
 use super::planning::Planning;
 use super::presence::{Ended, Surroundings};
 use super::probes::Probes;
@@ -107,7 +108,7 @@ async fn start(
     log: Arc<Log>,
     mut signals: Signals,
 ) -> ExitCode {
-    let Ready { config, warnings, kinds, digest, readings: _ } = ready;
+    let Ready { config, warnings, kinds, digest, pems, readings: _ } = ready;
     let dry = match target {
         Target::Kernel => "",
         Target::Memory(_) => ", a dry run: the kernel's table is neither read nor written",
@@ -155,6 +156,7 @@ async fn start(
         config,
         kinds,
         digest,
+        pems,
         loader,
         readings,
         surroundings,
@@ -299,6 +301,7 @@ struct Setup {
     config: Arc<Config>,
     kinds: super::probes::PreparedKinds,
     digest: String,
+    pems: PemFiles,
     loader: Loader,
     readings: Readings,
     surroundings: Surroundings,
@@ -316,6 +319,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config,
         kinds,
         digest,
+        pems,
         loader,
         mut readings,
         mut surroundings,
@@ -384,6 +388,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         log_filter: None,
         counters: Counters::new(&config, digest.clone()),
         digest,
+        pems,
         recent: Recent::default(),
         inputs: Inputs {
             signals,

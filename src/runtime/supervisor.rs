@@ -18,6 +18,7 @@ use super::counters::Counters;
 use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
+use super::pems::PemFiles;
 use super::pictures::Look;
 use super::planning::{Planned, Planning};
 use super::presence::Surroundings;
@@ -69,6 +70,7 @@ pub(super) struct Supervisor {
     pub(super) trial: Option<Trial>,
     /// Of the files of the configuration in force.
     pub(super) digest: String,
+    pub(super) pems: PemFiles,
     /// As set by an operator, until the next reload.
     pub(super) log_filter: Option<String>,
     pub(super) counters: Counters,

@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use super::clock;
 use super::loading::{self, Ready, Refusal};
+use super::pems::PemFiles;
 use super::probes::PreparedKinds;
 use super::supervisor::Supervisor;
 use crate::config::Diagnostics;
@@ -30,6 +31,7 @@ pub(super) struct Known {
     pub(super) config: Arc<Config>,
     pub(super) kinds: PreparedKinds,
     pub(super) digest: String,
+    pub(super) pems: PemFiles,
 }
 
 #[derive(Debug)]
@@ -48,9 +50,9 @@ impl Trial {
 impl Known {
     /// With what its checks and gates ask of this host now.
     pub(super) async fn ready(self) -> Result<Ready, Refusal> {
-        let Self { config, kinds, digest } = self;
+        let Self { config, kinds, digest, pems } = self;
         let warnings = Diagnostics::default();
-        loading::look(Ready { config, warnings, kinds, digest, readings: Readings::new() }).await
+        loading::look(Ready { config, warnings, kinds, digest, pems, readings: Readings::new() }).await
     }
 }
 

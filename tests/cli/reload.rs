@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::support::{Backend, Place, web};
+use crate::support::{Backend, Place, web, within};
 
 #[test]
 fn a_good_file_comes_into_force_and_is_summed_up() {
@@ -194,4 +194,53 @@ fn after_the_control_socket_is_edited_every_client_of_the_file_still_finds_its_d
     let said = place.ask("status");
     assert_eq!(said.code, Some(69));
     assert!(said.stderr.contains("control.sock") && !said.stderr.contains("new.sock"), "{}", said.stderr);
+}
+
+#[test]
+fn a_certificate_that_is_renewed_in_its_file_is_said_to_be_read_anew_and_for_which_checks() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new("");
+    let authority =
+        || rcgen::generate_simple_self_signed(["ca.example.org".to_owned()]).expect("made").cert.pem();
+    place.write("ca.pem", &authority());
+    place.write("other.pem", &authority());
+    let trusting =
+        |file: &str| format!("check = {{ http = {{ path = \"/\", tls = {{ ca = \"{file}\" }} }} }}");
+    let config = web(&[(&first, 1), (&second, 1)]).replace("check = { tcp = {} }", &trusting("ca.pem"));
+    place.configure(&config);
+    let daemon = place.start();
+    let nothing = (
+        "0 actions, 2 real servers carried over\n",
+        "reload complete: 0 removed, 0 edited, 0 added, 2 real servers carried over\n",
+    );
+    let ask = |words: &str| {
+        let said = place.ask(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said.stdout
+    };
+    assert_eq!((ask("plan").as_str(), ask("reload").as_str()), nothing);
+    place.write("ca.pem", &authority());
+    let renewed = format!(
+        "{} has changed and is read anew, for the http check of {} in web and 1 more\n",
+        place.path("ca.pem").display(),
+        first.address
+    );
+    assert_eq!(ask("plan"), format!("{renewed}{}", nothing.0));
+    assert_eq!(ask("plan"), format!("{renewed}{}", nothing.0), "a plan reads, and changes nothing");
+    assert_eq!(ask("reload"), format!("{renewed}{}", nothing.1));
+    let line = place.logged("reload: ").clone();
+    assert_eq!(line["level"], "INFO", "{line}");
+    assert!(place.log().contains(renewed.trim_end()), "{}", place.log());
+    assert_eq!((ask("plan").as_str(), ask("reload").as_str()), nothing, "said once");
+    // Another file is another configuration, and told as such.
+    place.configure(&config.replace("ca.pem", "other.pem"));
+    assert!(!ask("plan").contains("read anew"));
+    // On trial, and back again: what comes back is what was read before.
+    place.configure(&config);
+    place.write("ca.pem", &authority());
+    assert!(ask("reload --confirm 1s").contains(&renewed));
+    place.logged("the reload was not confirmed within 1s: going back");
+    within("it is back", || place.status()["unconfirmed_ms"].is_null().then_some(()));
+    assert_eq!(ask("plan"), format!("{renewed}{}", nothing.0));
+    drop(daemon);
 }
