@@ -189,8 +189,9 @@ fn what_the_kernel_has_not_is_said_until_it_has_it_and_nothing_else() {
     let line = |id: &str| format!("add service tcp {id}: the kernel has no scheduler wrrr (ENOENT)");
     let waits = |id: &str| format!("tcp {id} is not as it should be, trying again");
     let (web, api, mail) = ("192.0.2.10:80", "192.0.2.11:80", "192.0.2.12:80");
-    // What each round reports as failed, as open and as held, and what is said of it.
-    let rounds: [(&[&str], &[&str], &[&str], Vec<String>); 7] = [
+    // What a round reports as failed, as open and as held, and what is said of it.
+    type Round<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], Vec<String>);
+    let rounds: [Round<'_>; 7] = [
         (&[web], &[web], &[web], vec![line(web)]),
         (&[], &[web], &[web], vec![line(web)]),
         (&[api, web], &[web, api], &[web, api], vec![line(web), line(api)]),
