@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode as ProcessExit;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use lvsd::addresses;
@@ -11,6 +12,7 @@ use lvsd::config::{self, Diagnostics, Palette, Sources};
 use lvsd::control::cli::{self, Cli, Command, Form, Import, ImportFormat, On, Page};
 use lvsd::control::client::{self, ClientError};
 use lvsd::control::protocol::{Order, Request};
+use lvsd::control::whereabouts::{self, Asked};
 use lvsd::control::{self, ExitCode, counted};
 use lvsd::doctor::{self, Facts, InterfaceAddress, Level};
 use lvsd::notify::Audience;
@@ -192,12 +194,13 @@ fn ask(cli: &Cli) -> ExitCode {
 /// Drained until nothing uses it, and only then out of the table: nobody's connection is cut.
 fn disable_idle(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
     let code = drain(cli, on, deadline);
-    if code == ExitCode::Done { ask(cli) } else { code }
+    if code == ExitCode::Done { call(cli, &on.request_again(Order::Disable)) } else { code }
 }
 
-/// The order first; it stands, whatever the waiting comes to.
+/// The order first; it stands, whatever the waiting comes to. One that stands already keeps its reason and its
+/// end, unless they are given anew.
 fn drain(cli: &Cli, on: &On, deadline: Duration) -> ExitCode {
-    let code = call(cli, &on.request(Order::Drain));
+    let code = call(cli, &on.request_again(Order::Drain));
     if code != ExitCode::Done {
         return code;
     }
@@ -238,9 +241,27 @@ fn call(cli: &Cli, request: &Request) -> ExitCode {
 }
 
 /// `--socket`, else what the configuration says: the file of `-c`, or the one that the daemon reads
-/// without one.
+/// without one. Looked for once, and the user told once, however often a command asks.
 fn socket(cli: &Cli) -> PathBuf {
-    cli.socket.clone().unwrap_or_else(|| config::control_socket(config_file(cli)))
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let file = config_file(cli);
+        let named = config::control_socket(file);
+        match whereabouts::find(&whereabouts::directory(), file, named.clone()) {
+            Asked::Named(socket) => socket,
+            Asked::Running(socket) => {
+                complain(&format!(
+                    "lvsd: nobody listens at {}, which {} names: asking the daemon of this file where it \
+                     listens until its restart, {}\n",
+                    named.display(),
+                    file.display(),
+                    socket.display()
+                ));
+                socket
+            }
+        }
+    };
+    cli.socket.clone().unwrap_or_else(|| FOUND.get_or_init(find).clone())
 }
 
 fn config_file(cli: &Cli) -> &Path {

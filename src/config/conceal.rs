@@ -4,15 +4,27 @@
 //! doubt more is concealed: brackets that nothing closes, strings without an end, what looks like the
 //! name of a secret and is no key at all. Knows the names of keys, and nothing of what they mean.
 
+mod words;
+
 use std::ops::Range;
 
 use super::raw;
 use super::text::closest;
+use crate::engine::model::may_hold_a_secret;
+
+pub(super) use words::words;
 
 /// Keys whose values go to a server or a receiver, which may take them as proof of who asks.
 pub(super) const KEYS: [&str; 5] = ["url", "headers", "request_body", "send", "payload"];
 
-/// Its value is a URL's or a file's. Of a URL the query may be a secret, and whatever it is a value of: see [`has_query`].
+/// Keys whose values are programs with their arguments. These may be secrets: any user of the host can see them while
+/// the program runs, but readers of logs need not. The program itself is shown.
+const PROGRAMS: [&str; 7] = ["argv", "notify_up", "notify_down", "quorum_up", "quorum_down", "start", "stop"];
+/// The same, unless its value is a table with an `argv`.
+const SCRIPT: &str = "script";
+
+/// Its value is a URL's or a file's. Of a URL some parts may be secrets, and whatever it is a value of: see
+/// [`may_hold_a_secret`].
 const PATH: &str = "path";
 
 /// Words for what should not stand in the file at all, but may.
@@ -31,7 +43,7 @@ const WHOLE_WORDS: [&str; 6] = ["pass", "pw", "auth", "login", "bearer", "key_da
 
 fn is_secret(name: &str) -> bool {
     let name = name.to_lowercase();
-    if KEYS.contains(&name.as_str()) {
+    if KEYS.contains(&name.as_str()) || PROGRAMS.contains(&name.as_str()) || name == SCRIPT {
         return true;
     }
     if raw::is_key(&name) || name.ends_with("_file") {
@@ -42,18 +54,12 @@ fn is_secret(name: &str) -> bool {
         || WORDS.iter().any(|word| plain.contains(word))
         || KEYS.iter().any(|key| key.len() > 3 && name.ends_with(key))
         || closest(&name, KEYS).is_some()
+        || closest(&name, PROGRAMS.into_iter().chain([SCRIPT])).is_some()
         || WORDS.iter().any(|word| word.len() == name.len() + 1 && closest(&name, [*word]).is_some())
 }
 
 fn names_a_secret(text: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').any(is_secret)
-}
-
-/// Regular expressions have question marks too: a query follows a path, or is `name=value`.
-fn has_query(value: &str) -> bool {
-    value.split_once('?').is_some_and(|(before, after)| {
-        before.contains('/') || (after.contains('=') && after.starts_with(char::is_alphanumeric))
-    })
 }
 
 /// Byte ranges, in order, that do not touch: what stands between the quotes, or the rest of a line.
@@ -81,6 +87,8 @@ enum Last {
 struct Frame {
     is_table: bool,
     is_secret: bool,
+    /// A program comes next, and then its arguments.
+    is_program: bool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +102,8 @@ struct Scan<'a> {
     /// Of the key that was read last.
     is_secret: bool,
     is_path: bool,
+    is_script: bool,
+    is_program: bool,
     last: Last,
 }
 
@@ -121,8 +131,14 @@ impl<'a> Scan<'a> {
             '"' | '\'' => self.string(next),
             '[' if self.is_header() => self.header(),
             '{' | '[' => {
-                let is_secret = self.is_secret || self.is_inside();
-                self.frames.push(Frame { is_table: next == '{', is_secret });
+                // Without a key in front of it, nobody knows whose it is.
+                let is_lost = self.last == Last::Edge && !self.frames.is_empty();
+                let is_table_of_script = self.is_script && next == '{';
+                let is_secret = (self.is_secret && !is_table_of_script) || self.is_inside() || is_lost;
+                let is_program =
+                    self.is_program && self.last == Last::Equals && next == '[' && !self.is_inside();
+                self.is_program = false;
+                self.frames.push(Frame { is_table: next == '{', is_secret, is_program });
                 self.is_secret = is_secret;
                 self.step(1, if next == '{' { Last::Edge } else { Last::Equals });
             }
@@ -135,13 +151,14 @@ impl<'a> Scan<'a> {
             }
             ',' if self.is_secret && (self.frames.is_empty() || self.last != Last::Value) => self.at += 1,
             ',' => {
+                self.is_past_the_program();
                 let in_array = self.frames.last().is_some_and(|frame| !frame.is_table);
                 self.is_secret = self.is_inside();
                 self.step(1, if in_array { Last::Equals } else { Last::Edge });
             }
             _ if next.is_whitespace() => self.at += next.len_utf8(),
             // In no key, number or the like: a string without its beginning, or what is left of one.
-            _ if self.token().contains('?') => {
+            _ if self.token().contains(['?', ';', '@']) || may_hold_a_secret(self.token()) => {
                 self.is_secret = true;
                 self.bare_value();
             }
@@ -185,6 +202,8 @@ impl<'a> Scan<'a> {
         let before = if self.last == Last::Dot { self.is_secret } else { self.is_inside() };
         self.is_secret = is_secret(name) || (before && !is_path);
         self.is_path = name == PATH;
+        self.is_script = name == SCRIPT;
+        self.is_program = self.is_script || PROGRAMS.contains(&name);
         self.last = Last::Key;
     }
 
@@ -209,7 +228,7 @@ impl<'a> Scan<'a> {
     /// What was a value, or holds one still.
     fn comment(&mut self) {
         let line = self.line();
-        let is_secret = self.is_secret || names_a_secret(line) || has_query(line);
+        let is_secret = self.is_secret || names_a_secret(line) || may_hold_a_secret(line);
         if is_secret {
             self.conceal(self.at + 1..self.at + line.trim_end().len());
         }
@@ -221,6 +240,7 @@ impl<'a> Scan<'a> {
 
     /// Without quotes nobody can say where it ends.
     fn bare_value(&mut self) {
+        self.is_past_the_program();
         let line = self.line().trim_end();
         let end = self.at + line.len();
         self.conceal(self.at..end);
@@ -251,8 +271,15 @@ impl<'a> Scan<'a> {
             return;
         }
         let inside = self.text.get(content.clone()).unwrap_or_default();
-        let is_lost = self.last == Last::Edge && self.frames.is_empty();
-        self.is_secret |= has_query(inside) || (self.is_path && inside.contains('?'));
+        if self.is_past_the_program() && end.is_some() && is_program(inside) {
+            self.at = after;
+            self.last = Last::Value;
+            return;
+        }
+        // In a list nothing is lost.
+        let is_lost = self.last == Last::Edge;
+        self.is_secret |= may_hold_a_secret(inside)
+            || (self.is_path && (inside.contains(['?', ';', '#', '@']) || inside.contains("//")));
         if self.is_secret || (is_lost && !is_long) {
             self.conceal(content);
         } else if is_long && (self.last == Last::Edge || names_a_secret(inside)) {
@@ -267,6 +294,11 @@ impl<'a> Scan<'a> {
         if self.is_secret && end.is_none() && !is_long {
             self.conceal_what_goes_on();
         }
+    }
+
+    /// Was the program still to come in the innermost list?
+    fn is_past_the_program(&mut self) -> bool {
+        self.frames.last_mut().is_some_and(|frame| std::mem::take(&mut frame.is_program))
     }
 
     /// Lines behind a string without an end that begin nothing else.
@@ -295,6 +327,9 @@ impl<'a> Scan<'a> {
         let before = self.text.get(..self.at).unwrap_or_default();
         let is_first = before.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
         let name = self.line().trim_start_matches('[');
+        if self.is_secret && self.last == Last::Equals && begins_a_list(self.line()) {
+            return false;
+        }
         let first = name.split(['.', ']']).next().unwrap_or_default();
         match self.frames.is_empty() {
             true if is_first => self.last == Last::Edge,
@@ -309,13 +344,20 @@ impl<'a> Scan<'a> {
         let (name, rest) = line.split_at(end);
         let is_name = !rest.starts_with(['=', '{']);
         if is_name {
-            self.in_secret_table = name.split(['[', '.', '"', '\'', ' ', '\t', '\r']).any(is_secret);
+            self.in_secret_table = name
+                .split(['[', '.', '"', '\'', ' ', '\t', '\r'])
+                .any(|part| part != SCRIPT && is_secret(part));
             self.frames.clear();
             self.is_secret = self.in_secret_table;
         }
         let brackets = rest.len() - rest.trim_start_matches(']').len();
         self.step(if is_name { end + brackets } else { 1 }, Last::Edge);
     }
+}
+
+/// A path, or what somebody took for one, and nothing beside it.
+fn is_program(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
 }
 
 /// Where a string ends, from its first character.
@@ -341,10 +383,17 @@ fn closing(inner: &str, quote: char, is_long: bool) -> Option<usize> {
 fn begins_something(line: &str) -> bool {
     let first = line.trim().split(['.', ']', ' ']).next().unwrap_or_default();
     line.trim().is_empty()
-        || first.starts_with(['[', '#', '}'])
+        || (first.starts_with('[') && !begins_a_list(line))
+        || first.starts_with(['#', '}'])
         || line.trim_start().starts_with(']')
         || raw::is_root_key(first)
         || sets_a_key(line)
+}
+
+/// No table is called so.
+fn begins_a_list(line: &str) -> bool {
+    let rest = line.trim_start().trim_start_matches('[').trim();
+    rest.is_empty() || rest.starts_with(['"', '\'', '#'])
 }
 
 /// `name = …`, with the beginning of a value.
@@ -357,36 +406,6 @@ fn sets_a_key(line: &str) -> bool {
         && !name.contains(' ')
         && name.chars().all(is_name)
         && value.trim_start().starts_with(begins)
-}
-
-/// What a message says of a line with a secret: without what it quotes of it. `is_about` the secret itself,
-/// all quotes are taken for it, since they may have been written with escapes in the file.
-pub(super) fn words(message: &str, secret: &str, is_about: bool) -> String {
-    let mut said = String::new();
-    let mut message = message.to_owned();
-    for part in secret.lines().filter(|part| part.len() >= 4) {
-        message = message.replace(part, "…");
-    }
-    let mut rest = message.as_str();
-    while let Some(open) = rest.find(['"', '`']) {
-        let (before, behind) = rest.split_at(open);
-        let quote = if behind.starts_with('"') { '"' } else { '`' };
-        let inner = behind.get(1..).unwrap_or_default();
-        let Some(end) = closing(inner, quote, false) else { break };
-        let quoted = inner.get(..end).unwrap_or_default();
-        // What is taken for a key, in a remedy.
-        let taken = quoted.strip_suffix(" = …").unwrap_or(quoted);
-        let plain = taken.trim_end_matches('…').replace("\\\"", "\"").replace("\\\\", "\\");
-        let as_written = secret.escape_debug().to_string().contains(taken.trim_end_matches('…'));
-        let is_secret =
-            (is_about && quote == '"') || (!plain.is_empty() && (as_written || secret.contains(&plain)));
-        said.push_str(before);
-        said.push(quote);
-        said.push_str(if is_secret { "…" } else { quoted });
-        said.push(quote);
-        rest = inner.get(end + 1..).unwrap_or_default();
-    }
-    said + rest
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const MARKER: &str = "Zq7Xw9Kp2Vr5Tm8";
 const PART: usize = 5;
 
 /// One line with each key that can hold a secret, in each of its forms, as a file that is right.
-const LINES: [&str; 18] = [
+const LINES: [&str; 24] = [
     "[[daemon.notify.webhook]]\nurl = \"https://hooks.example.org/MARKER\"\ntimeout = \"3s\"\n",
     "[[daemon.notify.webhook]]\nurl = 'https://hooks.example.org/MARKER'\ntimeout = \"3s\"\n",
     "[[daemon.notify.webhook]]\nurl = \"https://h.example.org\"\nheaders = { X-A = \"north\", X-B = \"MARKER\" }\n",
@@ -30,6 +30,12 @@ const LINES: [&str; 18] = [
     "[check.a.http]\npath = '/health?MARKER'\nmethod = \"GET\"\n",
     "[check.a.http]\nurls = [{ path = \"/\" },\n  { path = \"/a?b=c&k=MARKER\", status = [\"200\"] },\n]\n",
     "[[daemon.notify.webhook]]\nurl = \"https://h.example.org\"\ntoken = \"MARKER\"\ntimeout = \"3s\"\n",
+    "[check.a]\nhttp = { path = \"/health;j=MARKER\", method = \"GET\" }\nretry = 1\n",
+    "[check.a]\nhttp = { path = \"http://u:MARKER@h/\", method = \"GET\" }\nretry = 1\n",
+    "[check.a]\nscript = { argv = [\"/usr/bin/probe\", \"MARKER\"], user = \"nobody\" }\nretry = 1\n",
+    "[check.a.script]\nargv = [\n  \"/usr/bin/probe\",\n  \"MARKER\",\n]\nuser = \"nobody\"\n",
+    "[daemon.notify]\nscript = [\"/usr/bin/tell\", \"MARKER\"]\nscript_timeout = \"3s\"\n",
+    "[[virtual_server]]\naddress = \"192.0.2.1:80\"\nquorum_up = [\"/usr/bin/tell\", \"MARKER\"]\nquorum = 1\n",
 ];
 
 fn with_marker(line: &str) -> String {
@@ -62,7 +68,7 @@ fn assert_hidden(text: &str) -> usize {
 
 #[test]
 fn each_key_that_holds_a_secret_is_tried() {
-    for key in KEYS {
+    for key in KEYS.into_iter().chain(["argv", "script", "quorum_up"]) {
         assert!(LINES.iter().any(|line| line.contains(key)), "{key}");
     }
     // And the judge can see one.
@@ -117,11 +123,14 @@ fn no_wrong_value_and_no_neighbour_shows_a_secret() {
             format!("\"x\n{MARKER}\""),
         ];
         for value in &values {
-            // What stands before a query may be seen.
-            let value = match line.contains('?') {
-                true => value.replace(MARKER, &format!("/h?k={MARKER}")).replace("\\u005a", "/h?k=\\u005a"),
-                false => value.clone(),
-            };
+            // What stands before a query and the like may be seen.
+            let part = [("?", "/h?k=", ""), (";j=", "/h;j=", ""), ("//u:", "//u:", "@h")];
+            let part = part.into_iter().find(|(mark, _, _)| line.contains(mark));
+            let value = part.map_or(value.clone(), |(_, before, after)| {
+                let hex = "\\u005aq7Xw9Kp2Vr5Tm8";
+                let whole = |secret: &str| format!("{before}{secret}{after}");
+                value.replace(MARKER, &whole(MARKER)).replace(hex, &whole(hex))
+            });
             assert_hidden(&quoted.replace_all(&line, regex::NoExpand(&value)));
         }
         for wrong in
@@ -164,6 +173,10 @@ fn the_caret_points_at_the_cover_and_the_rest_of_the_line_is_shown() {
             "file = \"/x\", fill = \"…\"",
         ),
         ("[check.a]\nhttp = { path = \"/a\", urls = [{ path = \"b\" }] }\n", "urls = [{ path = \"b\" }]"),
+        (
+            "[[virtual_server]]\nquorum_down = [\"announce\", \"down\"]\n",
+            "error: `quorum_down`: \"announce\" is not a full path\n  |\n2 | quorum_down = [\"announce\", \"…\"]\n",
+        ),
         ("[check.a]\nhttp = { path = \"/a?b=c\", method = 1 }\n", "{ path = \"…\", method = 1 }"),
         (
             "[check.a]\nhttp = { path = \"/\", body = { regex = \"a?(=|b)\", x = 1 } }\n",

@@ -81,6 +81,11 @@ pub fn load_after(sources: &Sources, before: &Kept) -> Result<LoadedAfter, Diagn
     load_after_with(sources, before, &pem::read_file, &secret::judge)
 }
 
+/// The bytes of a file with certificates or keys that a configuration names, within the bounds of loading one.
+pub fn read_pem(path: &Path) -> Result<Vec<u8>, String> {
+    pem::read_file(path)
+}
+
 /// Where the daemon of this configuration listens, for clients: `daemon.control_socket` of a
 /// file that may be wrong anywhere else, or the default.
 pub fn control_socket(path: &Path) -> PathBuf {

@@ -369,7 +369,12 @@ impl On {
     }
 
     pub fn request(&self, order: Order) -> Request {
-        Request::Order { order, on: self.note.subject(self.address) }
+        Request::Order { order, on: self.note.subject(self.address), again: false }
+    }
+
+    /// Of somebody who waits for what comes of it, be it ordered already or not.
+    pub fn request_again(&self, order: Order) -> Request {
+        Request::Order { order, on: self.note.subject(self.address), again: true }
     }
 }
 

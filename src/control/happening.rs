@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::duration;
 use super::text::{clean, micros, millis, ordinal};
 use super::wall;
-use crate::engine::model::{Check, CheckKind, RealServerId, without_query};
+use crate::engine::model::{Check, CheckKind, RealServerId, shown_url};
 use crate::engine::time::Time;
 use crate::engine::{Evidence, Transition};
 
@@ -61,6 +61,12 @@ pub enum What {
     /// The daemon itself: the first table has been written, or it is about to end.
     Started,
     Stopping,
+    /// A reload changed nothing, and why.
+    ReloadRefused(Box<str>),
+    /// `lvsd reload --confirm`: a configuration on trial, what became of it, and in whose hands that is.
+    TrialBegan(Box<str>),
+    TrialConfirmed(Box<str>),
+    TrialReverted(Box<str>),
     /// The daemon takes its own host for sick, and why; unless `first`, it did already.
     Frozen {
         reason: Box<str>,
@@ -151,7 +157,7 @@ pub fn target(check: &Check) -> String {
     match &*check.probe.kind {
         CheckKind::Http(http) => {
             let scheme = if http.tls.is_some() { "https " } else { "" };
-            let path = http.urls.first().map_or_else(|| "/".to_owned(), |url| without_query(&url.path));
+            let path = http.urls.first().map_or_else(|| "/".to_owned(), |url| shown_url(&url.path));
             let more = match http.urls.len() {
                 0 | 1 => String::new(),
                 count => format!(" and {} more", count - 1),
@@ -187,6 +193,10 @@ impl What {
             Self::GuardEnded(_) => "guard_ended",
             Self::Started => "started",
             Self::Stopping => "stopping",
+            Self::ReloadRefused(_) => "reload_refused",
+            Self::TrialBegan(_) => "trial_began",
+            Self::TrialConfirmed(_) => "trial_confirmed",
+            Self::TrialReverted(_) => "trial_reverted",
             Self::Frozen { .. } => "verdicts_frozen",
             Self::Thawed { .. } => "verdicts_thawed",
         }
@@ -213,6 +223,10 @@ impl What {
             }
             Self::Started => "the daemon has started".to_owned(),
             Self::Stopping => "the daemon is stopping".to_owned(),
+            Self::ReloadRefused(text) => format!("RELOAD REFUSED: {}", clean(text)),
+            Self::TrialBegan(text) | Self::TrialConfirmed(text) | Self::TrialReverted(text) => {
+                format!("reload on trial: {}", clean(text))
+            }
             Self::Frozen { reason, first } => {
                 let are = if *first { "are" } else { "stay" };
                 format!("VERDICTS {are} FROZEN: {}", clean(reason))

@@ -18,6 +18,7 @@ pub mod status;
 pub mod stream;
 mod text;
 mod wall;
+pub mod whereabouts;
 pub mod why;
 
 pub use exit::ExitCode;

@@ -45,6 +45,9 @@ pub enum Request {
     Order {
         order: Order,
         on: Subject,
+        /// Reason and end of an order that stands are kept where this one has none.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
     },
     Weight {
         weight: OperatorWeight,

@@ -90,7 +90,7 @@ impl From<io::Error> for Unmade {
 }
 
 /// Does a process listen there? A full backlog is an answer too.
-fn is_answered(path: &Path) -> bool {
+pub(super) fn is_answered(path: &Path) -> bool {
     let connect = || -> io::Result<()> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::checker::{Checker, CheckerState};
 use super::guard::Counted;
+use super::inheritance::Orders;
 use super::model::{self, Config};
 use super::past::{Past, PastServer};
 use super::real_server::RealServer;
@@ -29,7 +30,8 @@ pub(super) fn build_pools(
         let servers = pool.real_servers.iter().map(|server| {
             let before = past.server(&among, server.id);
             let starts_down = |alpha| plan.starts_down((index, server.id), alpha);
-            let mut built = build_server(server, before, past, starts_down);
+            let orders = plan.heirs.get(&(index, server.id)).cloned().unwrap_or_default();
+            let mut built = build_server(server, before, orders, past, starts_down);
             built.since = before.and_then(|b| b.since).unwrap_or(now);
             built
         });
@@ -46,6 +48,7 @@ pub(super) fn build_pools(
 fn build_server(
     config: &Arc<model::RealServer>,
     before: Option<&PastServer>,
+    orders: Orders,
     past: &Past,
     starts_down: impl Fn(bool) -> bool,
 ) -> RealServer {
@@ -62,8 +65,8 @@ fn build_server(
     let mut server = RealServer {
         config: Arc::clone(config),
         checkers: checkers.collect(),
-        order: before.and_then(|b| b.order.clone()),
-        operator_weight: before.and_then(|b| b.operator_weight.clone()),
+        order: orders.order,
+        operator_weight: orders.operator_weight,
         was_alive: false,
         told: before.is_some_and(|b| b.told),
         since: Time::ZERO,

@@ -26,6 +26,8 @@ pub struct Memory {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberedVirtualServer {
+    /// Only orders follow it.
+    pub name: String,
     pub services: Vec<ServiceId>,
     pub quorum_up: bool,
     pub real_servers: Vec<RememberedRealServer>,
@@ -45,6 +47,7 @@ pub struct RememberedRealServer {
 impl Memory {
     pub(super) fn of(pools: &[VirtualServer], left: &VecDeque<Time>, now: Time) -> Self {
         let virtual_servers = pools.iter().map(|pool| RememberedVirtualServer {
+            name: pool.config.name.clone(),
             services: pool.config.services.clone(),
             quorum_up: pool.quorum_up,
             real_servers: pool
@@ -89,8 +92,6 @@ impl Memory {
         for server in among.iter().filter_map(|i| self.virtual_servers.get(*i)).flat_map(|v| &v.real_servers)
         {
             servers.entry(server.id).or_insert_with(|| PastServer {
-                order: server.order.clone(),
-                operator_weight: server.operator_weight.clone(),
                 kept: server.kept.is_some(),
                 since: server.kept,
                 checkers: server.checks.iter().cloned().collect(),

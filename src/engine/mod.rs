@@ -18,6 +18,7 @@ pub mod figures;
 mod gate;
 mod guard;
 mod identity;
+mod inheritance;
 pub mod inquiry;
 pub mod memory;
 pub mod model;
@@ -45,6 +46,7 @@ pub use event::{Cause, Command, Event, Evidence, News, OrderChange, Server};
 pub use gate::{Holder, Presence, Standing};
 pub use guard::Guard;
 pub use identity::Identity;
+pub use inheritance::LostOrder;
 pub use orders::{OrderRefusal, Ordered, Selector};
 pub use readings::Readings;
 pub use real_server::{RealServer, destination_id};
@@ -53,6 +55,7 @@ pub use time::Time;
 pub use virtual_server::{QuorumEvent, QuorumKind, SorryAction, VirtualServer};
 
 use build::build_pools;
+use inheritance::Inheritance;
 use memory::Memory;
 use model::{Config, Mode, OnLocalError, Outcome, Verdict};
 use past::Past;
@@ -86,6 +89,8 @@ pub struct Engine {
     now: Time,
     /// When the next order ends by itself.
     order_end: Option<Time>,
+    /// Of the state file, for the log.
+    lost_orders: Vec<LostOrder>,
     commands: VecDeque<Command>,
     events: VecDeque<Event>,
 }
@@ -97,8 +102,10 @@ impl Engine {
     pub fn start(config: &Config, memory: &Memory, observed: &Table, readings: &Readings, now: Time) -> Self {
         let self_test = SelfTest::new(&config.daemon.self_test);
         let mut engine = Self { now, self_test, ..Self::default() };
-        let past = Past::of_start(config, memory, observed, now);
-        let plan = Plan::of_start(config);
+        let Inheritance { heirs, lost } = Inheritance::of_start(config, memory, now);
+        let past = Past::of_start(config, memory, observed, &heirs, now);
+        let plan = Plan::of_start(config, heirs);
+        engine.lost_orders = lost;
         engine.pools = build_pools(config, Vec::new(), &past, &plan, now);
         engine.rates.left = memory.left(now).collect();
         engine.rates.replaced(config.daemon.max_down_rate);
@@ -204,6 +211,11 @@ impl Engine {
     /// Has anything changed, since the last call, that a later start should know?
     pub fn take_memory_changed(&mut self) -> bool {
         std::mem::take(&mut self.memory_changed)
+    }
+
+    /// Orders of the run before that nothing in this configuration takes over.
+    pub fn take_lost_orders(&mut self) -> Vec<LostOrder> {
+        std::mem::take(&mut self.lost_orders)
     }
 
     /// What a later start should know.

@@ -20,6 +20,7 @@ mod outcome;
 mod portion;
 mod receivers;
 mod self_test;
+mod url;
 
 pub use access::ControlAccess;
 pub use down_rate::DownRate;
@@ -29,6 +30,7 @@ pub use outcome::{Fault, Outcome, Phase, Verdict, WeightChange};
 pub use portion::Portion;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
 pub use self_test::SelfTest;
+pub use url::{may_hold_a_secret, shown_url};
 
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -625,14 +627,6 @@ pub struct Url {
     pub status: StatusSet,
     pub body: Option<BodyRule>,
     pub digest: Option<Digest>,
-}
-
-/// A URL or its path for people: what stands behind the `?` may be the proof of who asks.
-pub fn without_query(url: &str) -> String {
-    match url.split_once('?') {
-        Some((before, _)) => format!("{before}?…"),
-        None => url.to_owned(),
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -49,15 +49,39 @@ impl Engine {
         change: OrderChange,
         note: &OrderNote,
     ) -> Result<Ordered, OrderRefusal> {
+        self.give(selector, change, note, |_| Some(note.clone()))
+    }
+
+    /// The same by somebody who waits for what the order brings about: the reason and the end of one that stands
+    /// are kept where `note` has none, and one to which it adds nothing stays as it is.
+    pub fn handle_order_again(
+        &mut self,
+        selector: Selector<'_>,
+        change: OrderChange,
+        note: &OrderNote,
+    ) -> Result<Ordered, OrderRefusal> {
+        self.give(selector, change, note, |standing| renewed(standing, change, note))
+    }
+
+    /// `noted`: the note for a server with this order; `None` if that is to stay.
+    fn give(
+        &mut self,
+        selector: Selector<'_>,
+        change: OrderChange,
+        note: &OrderNote,
+        noted: impl Fn(Option<&Override>) -> Option<OrderNote>,
+    ) -> Result<Ordered, OrderRefusal> {
         let spots = self.select(selector)?;
         let servers = self.servers_at(&spots);
         self.now = note.since;
         let before = self.events.len();
         for (pool_at, server_at) in spots {
+            let server = self.pools.get(pool_at).and_then(|pool| pool.real_servers.get(server_at));
+            let Some(note) = noted(server.and_then(|server| server.order.as_deref())) else { continue };
             if let Some(of) = self.servers_at(&[(pool_at, server_at)]).pop() {
                 self.events.push_back(Event::Order { of, change, note: note.clone() });
             }
-            self.order(pool_at, server_at, change, note, &Cause::Operator);
+            self.order(pool_at, server_at, change, &note, &Cause::Operator);
         }
         self.find_order_end();
         self.settle_quorums();
@@ -200,4 +224,18 @@ impl Engine {
         });
         self.order_end = notes.flatten().filter_map(|note| note.until).min();
     }
+}
+
+/// What is noted of an order that is given again over `standing`.
+fn renewed(standing: Option<&Override>, change: OrderChange, note: &OrderNote) -> Option<OrderNote> {
+    let Some(Override { order, note: before }) = standing else { return Some(note.clone()) };
+    let is_same = match order {
+        Order::Drain => change == OrderChange::Drain,
+        Order::Disable => change == OrderChange::Disable,
+    };
+    if is_same && note.reason.is_none() && note.until.is_none() {
+        return None;
+    }
+    let reason = note.reason.clone().or_else(|| before.reason.clone());
+    Some(OrderNote { reason, until: note.until.or(before.until), ..note.clone() })
 }

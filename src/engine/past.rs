@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::checker::CheckerState;
 use super::guard::Guard;
 use super::identity::Identity;
+use super::inheritance::Orders;
 use super::memory::Memory;
 use super::model::{self, Config, Mode, RealServerId};
 use super::real_server::destination_id;
-use super::snapshot::{OperatorWeight, Order, Override};
+use super::reload::ServerKey;
+use super::snapshot::Order;
 use super::table::{Service, ServiceId, Table};
 use super::time::Time;
 use super::virtual_server::VirtualServer;
@@ -41,8 +43,6 @@ pub(super) struct PastServer {
     /// It had failed, and stayed in the table all the same.
     pub(super) kept: bool,
     pub(super) told: bool,
-    pub(super) order: Option<Box<Override>>,
-    pub(super) operator_weight: Option<Box<OperatorWeight>>,
     pub(super) checkers: BTreeMap<Identity, CheckerState>,
 }
 
@@ -74,8 +74,6 @@ impl Past {
                     since: Some(server.since),
                     kept: server.kept,
                     told: server.told,
-                    order: server.order.clone(),
-                    operator_weight: server.operator_weight.clone(),
                     checkers,
                 };
                 (server.id(), known)
@@ -103,7 +101,13 @@ impl Past {
     /// What a start finds. A verdict of the state file counts while it is younger than three periods of
     /// its check and a timeout; where there is none, a server found serving is up, one found at weight 0
     /// or missing in a service that is there is down.
-    pub(super) fn of_start(config: &Config, memory: &Memory, table: &Table, now: Time) -> Self {
+    pub(super) fn of_start(
+        config: &Config,
+        memory: &Memory,
+        table: &Table,
+        orders: &BTreeMap<ServerKey, Orders>,
+        now: Time,
+    ) -> Self {
         let mut past = Self::default();
         let memory_index = memory.index();
         for (index, pool) in config.virtual_servers.iter().enumerate() {
@@ -128,7 +132,7 @@ impl Past {
                 known.told = !known.checkers.is_empty();
                 known.kept &= still_fails(server, &known);
                 known.since = known.since.filter(|_| known.kept);
-                known.passes_checks = found_serving(server, &known, &found);
+                known.passes_checks = found_serving(server, orders.get(&(index, server.id)), &found);
                 (server.id, known)
             });
             // At a first start nothing is known of thousands.
@@ -205,7 +209,7 @@ fn still_fails(server: &model::RealServer, known: &PastServer) -> bool {
 /// weight 0 is what it should have anyway and so proves nothing.
 fn found_serving(
     server: &model::RealServer,
-    known: &PastServer,
+    orders: Option<&Orders>,
     found: &[(&ServiceId, &Service)],
 ) -> Option<bool> {
     if found.is_empty() {
@@ -217,8 +221,10 @@ fn found_serving(
             service.destinations.get(&destination_id(server.id, server.forwarding, id)).map(|d| d.weight)
         })
         .collect();
-    let base = known.operator_weight.as_ref().map_or(server.weight, |w| w.weight);
-    let drained = known.order.as_ref().is_some_and(|o| o.order == Order::Drain);
+    let weight = orders.and_then(|orders| orders.operator_weight.as_ref());
+    let base = weight.map_or(server.weight, |given| given.weight);
+    let order = orders.and_then(|orders| orders.order.as_ref());
+    let drained = order.is_some_and(|given| given.order == Order::Drain);
     if weights.iter().any(|weight| *weight > 0) {
         Some(true)
     } else if base == 0 || drained {

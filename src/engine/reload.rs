@@ -6,10 +6,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::gate::{Presence, Standing};
+use super::inheritance::{Heir, Inheritance, LostOrder, Orders};
 use super::model::{self, Config, RealServerId};
 use super::past::predecessors;
 use super::table::ServiceId;
 use super::virtual_server::VirtualServer;
+
+mod reasons;
+
+use reasons::{server_changes, service_changes};
 
 /// The difference between the running configuration and a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +26,10 @@ pub struct Plan {
     /// Real servers that no predecessor of their pool had.
     pub new_servers: BTreeSet<ServerKey>,
     pub removed: Removed,
+    /// Orders that end because no real server takes them over.
+    pub lost_orders: Vec<LostOrder>,
+    /// Those that live on.
+    pub(super) heirs: BTreeMap<ServerKey, Orders>,
     /// For each virtual server of the new configuration the running pool that is just the same.
     pub(super) same: Vec<Option<usize>>,
     /// Nothing ran before: all is new.
@@ -124,6 +133,7 @@ impl Plan {
         for service in old_pools.keys().filter(|s| !new_services.contains(s)) {
             plan.act(ActionKind::RemoveVirtualServer, service.to_string(), None, "not in the file any more");
         }
+        let mut heirs: Vec<Heir<'_>> = Vec::new();
         for (index, pool) in new.virtual_servers.iter().enumerate() {
             let among = predecessors(&pool.services, |service| old_pools.get(service).copied());
             let before: Vec<&VirtualServer> = among.iter().filter_map(|i| old.get(*i)).collect();
@@ -137,15 +147,19 @@ impl Plan {
             plan.same.push(None);
             plan.compare_services(pool, &before, &old_pools, presence);
             plan.compare_pool(index, pool, &before);
+            heirs.push((index, pool, among));
         }
+        let stay = plan.same.iter().flatten().copied().collect();
+        let Inheritance { heirs, lost } = Inheritance::of_running(old, &stay, &heirs);
+        (plan.heirs, plan.lost_orders) = (heirs, lost);
         plan.removed = removed(old, new, &plan.same);
         plan.actions.sort_by_key(|action| action.kind);
         plan
     }
 
     /// Of the first configuration. Names no actions: nobody asks what a start adds.
-    pub(super) fn of_start(config: &Config) -> Self {
-        Self { same: vec![None; config.virtual_servers.len()], starts: true, ..Self::default() }
+    pub(super) fn of_start(config: &Config, heirs: BTreeMap<ServerKey, Orders>) -> Self {
+        Self { same: vec![None; config.virtual_servers.len()], starts: true, heirs, ..Self::default() }
     }
 
     /// Of a configuration that is the one in force.
@@ -328,89 +342,4 @@ fn removed(old: &[VirtualServer], new: &Config, same: &[Option<usize>]) -> Remov
         removed.servers += pool.real_servers.iter().filter(|server| is_gone(server.id())).count();
     }
     removed
-}
-
-/// What changed between two generations of a pool, apart from its servers. Taking the fields apart
-/// makes the compiler ask about each new one.
-fn service_changes(old: &model::VirtualServer, new: &model::VirtualServer) -> Vec<String> {
-    let model::VirtualServer {
-        name,
-        services: _,
-        scheduler,
-        scheduler_flags,
-        one_packet,
-        persistence,
-        active_when,
-        quorum,
-        hysteresis,
-        min_alive,
-        omega,
-        sorry_server: _,
-        quorum_up,
-        quorum_down,
-        announce,
-        real_servers: _,
-    } = new;
-    let mut reasons = Reasons::default();
-    reasons.shown("moved or renamed", &old.name, name);
-    reasons.shown("scheduler", &old.scheduler, scheduler);
-    reasons.named("scheduler flags", old.scheduler_flags == *scheduler_flags);
-    reasons.shown("one_packet", &old.one_packet, one_packet);
-    reasons.named("persistence", old.persistence == *persistence);
-    if old.active_when != *active_when {
-        let shown =
-            |gate: &Option<model::ActiveWhen>| gate.as_ref().map_or("always".to_owned(), ToString::to_string);
-        reasons.shown("active_when", &shown(&old.active_when), &shown(active_when));
-    }
-    reasons.shown("quorum", &old.quorum, quorum);
-    reasons.shown("hysteresis", &old.hysteresis, hysteresis);
-    reasons.shown("min_alive", &old.min_alive, min_alive);
-    reasons.shown("omega", &old.omega, omega);
-    reasons.named("quorum_up", old.quorum_up == *quorum_up);
-    reasons.named("quorum_down", old.quorum_down == *quorum_down);
-    reasons.named("announce", old.announce == *announce);
-    reasons.0
-}
-
-fn server_changes(old: &model::RealServer, new: &model::RealServer) -> Vec<String> {
-    let model::RealServer {
-        id: _,
-        weight,
-        forwarding,
-        upper_threshold,
-        lower_threshold,
-        inhibit_on_failure,
-        alpha,
-        notify_up,
-        notify_down,
-        checks,
-    } = new;
-    let mut reasons = Reasons::default();
-    reasons.shown("weight", &old.weight, weight);
-    reasons.named("forwarding method", old.forwarding == *forwarding);
-    let limits = (old.upper_threshold, old.lower_threshold) == (*upper_threshold, *lower_threshold);
-    reasons.named("connection limits", limits);
-    reasons.shown("inhibit_on_failure", &old.inhibit_on_failure, inhibit_on_failure);
-    reasons.shown("alpha", &old.alpha, alpha);
-    reasons.named("notify_up", old.notify_up == *notify_up);
-    reasons.named("notify_down", old.notify_down == *notify_down);
-    reasons.named("checks", old.checks == *checks);
-    reasons.0
-}
-
-#[derive(Default)]
-struct Reasons(Vec<String>);
-
-impl Reasons {
-    fn shown<T: PartialEq + fmt::Display>(&mut self, what: &str, old: &T, new: &T) {
-        if old != new {
-            self.0.push(format!("{what} {old} → {new}"));
-        }
-    }
-
-    fn named(&mut self, what: &str, same: bool) {
-        if !same {
-            self.0.push(format!("{what} changed"));
-        }
-    }
 }

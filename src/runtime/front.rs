@@ -2,12 +2,13 @@
 //! keep it, checks run on another thread.
 
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use tokio::sync::{mpsc, watch};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::announce;
 use super::pictures::{self, LOOKS, Look};
@@ -18,6 +19,7 @@ use super::start::chain;
 use super::target::Target;
 use crate::control::server::{self, Limits as ControlLimits, Refused};
 use crate::control::socket::{self, SocketFile};
+use crate::control::whereabouts::{self, Left};
 use crate::engine::model::Config;
 use crate::telemetry::http::{self, Closed, Limits, Routes};
 use crate::telemetry::log::Log;
@@ -55,7 +57,7 @@ impl Clients {
 /// What it serves.
 struct Listeners {
     http: Option<(std::net::TcpListener, Routes)>,
-    control: Option<(UnixListener, SocketFile)>,
+    control: Option<(UnixListener, SocketFile, Option<Left>)>,
     /// What they turned away.
     closed: Closed,
     refused: Refused,
@@ -71,6 +73,7 @@ pub(super) struct Front {
 impl Front {
     /// Listens from the first moment of the start. A dry run does without what it may not have.
     pub(super) fn open(
+        path: &Path,
         config: &Config,
         target: Target,
         dependencies: &Arc<Dependencies>,
@@ -104,6 +107,10 @@ impl Front {
             target,
             socket::bind(&config.daemon.control_socket, &config.daemon.control).map_err(chain),
         )?;
+        let control = control.map(|(listener, file)| {
+            let left = leave_word(path, file.path());
+            (listener, file, left)
+        });
         let listeners = Listeners { http, control, closed, refused };
         Self::spawn(listeners, asks).map_err(|e| format!("cannot start the front thread: {e}"))
     }
@@ -123,6 +130,15 @@ impl Front {
         // A panic in there has been printed by its hook.
         let _ = self.thread.join();
     }
+}
+
+/// For clients that read an edited file. A daemon without a runtime directory does without.
+fn leave_word(config: &Path, socket: &Path) -> Option<Left> {
+    let directory = whereabouts::directory();
+    whereabouts::leave(&directory, config, socket).unwrap_or_else(|error| {
+        debug!(%error, "no link to the control socket in {}", directory.display());
+        None
+    })
 }
 
 fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, String> {
@@ -151,13 +167,13 @@ async fn serve(listeners: Listeners, asks: mpsc::Sender<Ask>, stopping: watch::R
         }
     };
     let control = async {
-        if let Some((listener, file)) = listeners.control {
+        if let Some((listener, file, left)) = listeners.control {
             let limits = ControlLimits::default();
             let stop = stop(stopping.clone());
             if let Err(error) = server::serve(listener, asks, limits, listeners.refused, stop).await {
                 warn!("control socket: {error}");
             }
-            drop(file);
+            drop((left, file));
         }
     };
     tokio::join!(http, control);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::pems::PemFiles;
 use super::presence::{self, Unread};
 use super::probes::PreparedKinds;
 use super::readings;
@@ -19,6 +20,8 @@ pub(super) struct Ready {
     pub(super) kinds: PreparedKinds,
     /// Of the files it was read from.
     pub(super) digest: String,
+    /// As they were when its checks were made of them.
+    pub(super) pems: PemFiles,
     /// Of its files, where they have been read.
     pub(super) readings: Readings,
 }
@@ -72,10 +75,12 @@ impl Loader {
             config::load_after(&sources, &self.kept).map_err(Refusal::Mistakes)?;
         let digest = sources.digest();
         drop(sources);
+        // A file that is replaced between the two is told of once too often, and never too seldom.
+        let pems = PemFiles::read(&loaded.config);
         let kinds = PreparedKinds::new(&kinds, &self.scripts).map_err(Refusal::Unprepared)?;
         self.kept = Arc::new(kept);
         let (config, warnings) = (Arc::new(loaded.config), loaded.warnings);
-        Ok(Ready { config, warnings, kinds, digest, readings: Readings::new() })
+        Ok(Ready { config, warnings, kinds, digest, pems, readings: Readings::new() })
     }
 
     /// [`Loader::load`], and then a first look at what its checks and gates ask of this host. The loader that

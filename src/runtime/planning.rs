@@ -9,8 +9,9 @@ use tokio::task::JoinHandle;
 
 use super::cost::{Cost, Costs};
 use super::loading::Refusal;
+use super::pems::PemFiles;
 use super::presence;
-use super::reloading::{losses, restart_needs, too_much};
+use super::reloading::{ended_orders, losses, restart_needs, too_much};
 use super::requests::VIEW;
 use super::supervisor::{Answer, Supervisor};
 use crate::config::{self, Sources};
@@ -19,8 +20,9 @@ use crate::engine::Presence;
 use crate::engine::model::Config;
 use crate::engine::reload::{Action, Plan};
 
-/// With the lines of its warnings.
-type Lowered = Result<(Config, Vec<String>, Presence), String>;
+/// With the lines of its warnings, and what is asked of this host for it.
+type Lowered = Result<(Judged, Presence), String>;
+type Judged = (Config, Vec<String>, PemFiles);
 
 #[derive(Debug, Default)]
 pub(super) struct Planning(Option<(JoinHandle<Lowered>, Answer)>);
@@ -59,7 +61,7 @@ impl Supervisor {
     /// What it would cost comes from the writer, away from the loop.
     pub(super) fn handle_planned(&self, planned: Planned) {
         let Planned { result, answer } = planned;
-        let (config, mut notes, presence) = match result {
+        let ((config, mut notes, pems), presence) = match result {
             Ok(lowered) => lowered,
             Err(refusal) => {
                 // A client that went away wants no answer, here and below.
@@ -69,8 +71,10 @@ impl Supervisor {
         };
         let plan = self.engine.plan_reload(&config, &presence);
         notes.extend(losses(&self.config, &config));
+        notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&self.config.daemon, &config.daemon));
         let refusal = too_much(&self.config, &plan);
+        notes.extend(pems.renewed(&self.pems, &config));
         notes.extend(refusal.map(|refusal| format!("warning: a reload would be refused: {refusal}")));
         let view = self.writer.view();
         let running = Arc::clone(&self.config);
@@ -94,18 +98,17 @@ impl Supervisor {
 /// With what its gates would find.
 async fn lower_and_read(sources: Value) -> Lowered {
     let lowering = tokio::task::spawn_blocking(move || lower(sources));
-    let (config, notes) =
-        lowering.await.unwrap_or_else(|broken| Err(format!("reading the sources: {broken}")))?;
-    let presence = presence::read(&config).await.map_err(|unread| unread.to_string())?;
-    Ok((config, notes, presence))
+    let judged = lowering.await.unwrap_or_else(|broken| Err(format!("reading the sources: {broken}")))?;
+    let presence = presence::read(&judged.0).await.map_err(|unread| unread.to_string())?;
+    Ok((judged, presence))
 }
 
-fn lower(sources: Value) -> Result<(Config, Vec<String>), String> {
+fn lower(sources: Value) -> Result<Judged, String> {
     let sources: Sources =
         serde_json::from_value(sources).map_err(|e| format!("the sources are not understood: {e}"))?;
-    config::load(&sources)
-        .map(|loaded| (loaded.config, loaded.warnings.lines()))
-        .map_err(|mistakes| Refusal::Mistakes(mistakes).text())
+    let loaded = config::load(&sources).map_err(|mistakes| Refusal::Mistakes(mistakes).text())?;
+    let pems = PemFiles::read(&loaded.config);
+    Ok((loaded.config, loaded.warnings.lines(), pems))
 }
 
 fn describe(plan: &Plan, notes: &[String], costs: &Costs<'_>) -> Reply {

@@ -8,20 +8,25 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
+use super::announce::given_name;
 use super::counters::Reloaded;
 use super::kernel::Ticket;
 use super::loading::{Loader, Ready, Refusal};
 use super::readings;
 use super::supervisor::{Answer, Supervisor};
 use super::trial::Known;
+use crate::control::happening::What;
 use crate::control::{ExitCode, Reply, counted};
-use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::{Plan, Removed};
 use crate::engine::snapshot::HappenedKind;
+use crate::engine::{LostOrder, Time};
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
+
+/// What a note begins with that is a warning of its own. Others have it behind their place.
+const WARNING: &str = "warning: ";
 
 /// For the addresses that are announced, once the kernel's table is written: a router may wait for neither.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -79,8 +84,6 @@ struct Applying {
     notes: Vec<String>,
     /// What the writer must have done; unset while some of it waits for the record.
     ticket: Option<Ticket>,
-    failed: Vec<String>,
-    written: bool,
     /// The addresses that are announced are waited for no longer.
     until: Option<Time>,
 }
@@ -113,12 +116,12 @@ impl Reloading {
     fn take_wish(&mut self) -> Wish {
         self.loading.take().map(|loading| loading.wish).unwrap_or_default()
     }
+}
 
-    pub(super) fn note_written(&mut self, ticket: Ticket, failures: Vec<String>) {
-        if let Some(applying) = &mut self.applying {
-            applying.failed.extend(failures);
-            applying.written |= applying.ticket.is_some_and(|wanted| wanted <= ticket);
-        }
+impl Applying {
+    /// Has the writer, who got as far as `written`, seen to all of it?
+    fn is_written(&self, written: Ticket) -> bool {
+        self.ticket.is_some_and(|wanted| wanted <= written)
     }
 }
 
@@ -178,7 +181,7 @@ impl Supervisor {
             let status = super::requests::summary(&self.engine);
             return self.end_reload(&status);
         }
-        let Ready { config, warnings, kinds, digest, mut readings } = ready;
+        let Ready { config, warnings, kinds, digest, pems, mut readings } = ready;
         // Comparing both takes as long as switching does.
         if force == Force::No
             && self.config.daemon.max_removed.is_some()
@@ -191,8 +194,12 @@ impl Supervisor {
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
         let kinds_before = self.probes.replace_kinds(kinds);
         let digest_before = std::mem::replace(&mut self.digest, digest.clone());
+        // On the way back nothing is read: the checks are what they were made of before.
+        let renewed = if force == Force::Back { Vec::new() } else { pems.renewed(&self.pems, &config) };
+        let pems_before = std::mem::replace(&mut self.pems, pems);
         if force != Force::Back {
-            let known = Known { config: Arc::clone(&before), kinds: kinds_before, digest: digest_before };
+            let (config, kinds, digest) = (Arc::clone(&before), kinds_before, digest_before);
+            let known = Known { config, kinds, digest, pems: pems_before };
             notes.extend(self.try_out(confirm, known, now));
         }
         self.announcer.configure(super::start::daemon_name(&config), &config.daemon.notify);
@@ -206,33 +213,30 @@ impl Supervisor {
         self.writer.keep(self.engine.services().collect());
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
+        notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&before.daemon, &config.daemon));
-        notes.iter().for_each(|note| warn!("{note}"));
+        // The level of the line is that word.
+        notes.iter().for_each(|note| warn!("{}", note.strip_prefix(WARNING).unwrap_or(note)));
         log_plan(&plan);
+        renewed.iter().for_each(|line| info!("reload: {line}"));
+        notes.extend(renewed);
         self.probes.warn_if_crowded(self.engine.probe_count());
         self.adopt_daemon_changes(&before.daemon);
         self.settle_settings();
         let summary = summary(&plan);
         self.recent.note_daemon(HappenedKind::Reload, &*summary, now);
-        self.reloading.applying = Some(Applying {
-            answers,
-            summary,
-            notes,
-            ticket: None,
-            failed: vec![],
-            written: false,
-            until: None,
-        });
+        self.reloading.applying = Some(Applying { answers, summary, notes, ticket: None, until: None });
     }
 
-    /// Ends a reload once the kernel has all of it. Called at each turn.
+    /// Ends a reload once the kernel has all of it, or has refused what it has not: also what it had refused
+    /// before, since it lacks what the file says all the same. Called at each turn.
     pub(super) fn conclude_reload(&mut self) {
         let Some(applying) = &mut self.reloading.applying else { return };
         if applying.ticket.is_none() && !self.recorder.is_holding() {
             // An empty wish marks the place: whatever the reload changed was asked for before it.
             applying.ticket = Some(self.writer.want(vec![]));
         }
-        if !applying.written {
+        if !applying.is_written(self.progress.writing.written()) {
             return;
         }
         // Addresses come after the table.
@@ -242,17 +246,21 @@ impl Supervisor {
             return;
         }
         let open = self.vips.open();
-        let Some(Applying { answers, summary, notes, failed, .. }) = self.reloading.applying.take() else {
+        let Some(Applying { answers, summary, notes, .. }) = self.reloading.applying.take() else {
             return;
         };
-        let open = open.iter().map(|line| format!("warning: not as it should be: {line}"));
+        let open = open.iter().map(|line| format!("{WARNING}not as it should be: {line}"));
         let notes: Vec<String> = notes.into_iter().chain(open).collect();
         let notes: String = notes.iter().map(|note| format!("{note}\n")).collect();
-        self.counters.note_reloaded(if failed.is_empty() { Reloaded::Done } else { Reloaded::Incomplete });
-        let reply = if failed.is_empty() {
+        let shortfalls = self.progress.writing.shortfalls();
+        let reply = if shortfalls.is_empty() {
+            self.counters.note_reloaded(Reloaded::Done);
             Reply::done(format!("{notes}reload complete: {summary}"))
         } else {
-            let list = failed.join("\n");
+            self.counters.note_reloaded(Reloaded::Incomplete);
+            let open = counted(self.progress.writing.held().len(), "service");
+            warn!("reload applied, but the kernel refused some of it: {open} not settled");
+            let list = shortfalls.join("\n");
             Reply::failed(format!(
                 "{notes}reload applied, but the kernel refused some of it:\n{list}\n{summary}"
             ))
@@ -283,6 +291,7 @@ impl Supervisor {
     fn note_refused(&mut self, why: &str) {
         self.counters.note_reloaded(Reloaded::Refused);
         self.recent.note_daemon(HappenedKind::ReloadRefused, why, super::clock::now());
+        self.announcer.note_daemon(What::ReloadRefused(why.into()));
     }
 
     /// What takes effect at once.
@@ -310,7 +319,7 @@ pub(super) fn restart_needs(before: &Daemon, after: &Daemon) -> Vec<String> {
         ("http", before.http == after.http),
     ];
     let changed = fixed.iter().filter(|(_, same)| !same);
-    changed.map(|(key, _)| format!("warning: daemon.{key} takes effect at the next restart")).collect()
+    changed.map(|(key, _)| format!("{WARNING}daemon.{key} takes effect at the next restart")).collect()
 }
 
 /// The limit is that of the running configuration: a file that lost half of itself may have lost the limit
@@ -333,7 +342,28 @@ pub(super) fn too_much(running: &Config, plan: &Plan) -> Option<String> {
 pub(super) fn losses(before: &Config, after: &Config) -> Option<String> {
     let gone = before.virtual_servers.len();
     (gone > 0 && after.virtual_servers.is_empty())
-        .then(|| format!("warning: the new configuration has no virtual servers: all that there were ({gone}) are taken out of service"))
+        .then(|| format!("{WARNING}the new configuration has no virtual servers: all that there were ({gone}) are taken out of service"))
+}
+
+/// The orders that nobody takes over.
+pub(super) fn ended_orders(plan: &Plan) -> impl Iterator<Item = String> {
+    plan.lost_orders.iter().map(|lost| format!("{WARNING}the order is not taken over: {}", ended_order(lost)))
+}
+
+/// The same at a start, for the log.
+pub(super) fn tell_ended_orders(lost: &[LostOrder]) {
+    lost.iter().for_each(|lost| warn!("the order is not taken over: {}", ended_order(lost)));
+}
+
+/// `drain of 198.51.100.11:80 in web by alice (disk): …`
+fn ended_order(lost: &LostOrder) -> String {
+    let LostOrder { virtual_server, real_server, given, note } = lost;
+    let (given, by) = (given_name(*given), &note.by);
+    let why = note.reason.as_deref().unwrap_or("no reason given");
+    format!(
+        "{given} of {real_server} in {virtual_server} by {by} ({why}): no virtual server with a service or the name \
+         of {virtual_server} has this real server"
+    )
 }
 
 fn log_plan(plan: &Plan) {

@@ -53,6 +53,8 @@ impl Serialize for Pools<'_> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Pool {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    name: String,
     services: Vec<String>,
     quorum_up: bool,
     real_servers: Vec<Server>,
@@ -157,6 +159,7 @@ pub(super) fn render(state: &State, boot_id: &str) -> Stored {
 
 fn render_pool(pool: &RememberedVirtualServer) -> Pool {
     Pool {
+        name: pool.name.clone(),
         services: pool.services.iter().map(ToString::to_string).collect(),
         quorum_up: pool.quorum_up,
         real_servers: pool.real_servers.iter().map(render_server).collect(),
@@ -264,7 +267,12 @@ fn pool(pool: Pool, clock: Clock) -> Result<RememberedVirtualServer, String> {
     let services: Result<Vec<ServiceId>, String> =
         pool.services.iter().map(|text| service_id(text)).collect();
     let servers: Result<Vec<_>, String> = pool.real_servers.into_iter().map(|s| server(s, clock)).collect();
-    Ok(RememberedVirtualServer { services: services?, quorum_up: pool.quorum_up, real_servers: servers? })
+    Ok(RememberedVirtualServer {
+        name: pool.name,
+        services: services?,
+        quorum_up: pool.quorum_up,
+        real_servers: servers?,
+    })
 }
 
 fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> {

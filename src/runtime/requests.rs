@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::announce::order_name;
 use tracing::info;
 
+use super::announce::order_name;
+use super::failures;
 use super::kernel::{Ticket, View};
 use super::reloading::{Force, Wish};
 use super::supervisor::Supervisor;
@@ -23,15 +24,20 @@ pub(super) const VIEW: Duration = Duration::from_secs(1);
 
 pub(super) type Ask = Call;
 
+/// How the engine takes an order.
+type Give = fn(&mut Engine, Selector<'_>, OrderChange, &OrderNote) -> Result<Ordered, OrderRefusal>;
+
 /// What a status says of the changes of the kernel's table.
 #[derive(Default)]
 pub(super) struct Writing {
     /// How far the writer has got.
     written: Ticket,
-    /// The last refusal for each service, while not all is settled.
-    refusals: BTreeMap<ServiceId, String>,
-    /// Services that are not in the table as they should be, when it was last written.
+    /// The last refusal for each service that is held.
+    refusals: BTreeMap<ServiceId, OperationError>,
+    /// Services that may not be in the table as they should be, when it was last written.
     open: BTreeSet<ServiceId>,
+    /// Those of them that are not.
+    held: BTreeSet<ServiceId>,
     rounds: u64,
 }
 
@@ -49,16 +55,33 @@ impl Writing {
         &self.open
     }
 
-    pub(super) fn note(&mut self, ticket: Ticket, failed: &[OperationError], open: BTreeSet<ServiceId>) {
+    /// What the kernel refuses, whoever asked for it.
+    pub(super) fn held(&self) -> &BTreeSet<ServiceId> {
+        &self.held
+    }
+
+    pub(super) fn note(
+        &mut self,
+        ticket: Ticket,
+        failed: &[OperationError],
+        open: BTreeSet<ServiceId>,
+        held: BTreeSet<ServiceId>,
+    ) {
         self.written = ticket;
-        self.open = open;
+        (self.open, self.held) = (open, held);
         self.rounds += 1;
-        if self.open.is_empty() {
-            self.refusals.clear();
-        }
         // Of one round the first: what is refused after it says nothing more.
-        let refused = failed.iter().rev().map(|failure| (*failure.service(), failure.to_string()));
+        let refused = failed.iter().rev().map(|failure| (*failure.service(), failure.clone()));
         self.refusals.extend(refused);
+        self.refusals.retain(|service, _| self.held.contains(service));
+    }
+
+    /// The same in few lines, with the reasons.
+    pub(super) fn shortfalls(&self) -> Vec<String> {
+        let refused: Vec<OperationError> = self.refusals.values().cloned().collect();
+        let unexplained = self.held.iter().filter(|service| !self.refusals.contains_key(service));
+        let waiting = unexplained.map(|service| format!("{service} is not as it should be, trying again"));
+        failures::lines(&refused).into_iter().chain(waiting).collect()
     }
 }
 
@@ -85,21 +108,22 @@ impl Supervisor {
                 let number = self.announcer.history.last_number();
                 self.answer_status(None, reply, now, move |reply| stream::opening(reply, number));
             }
-            Request::Order { order, on } => {
+            Request::Order { order, on, again } => {
                 let change = match order {
                     Order::Drain => OrderChange::Drain,
                     Order::Disable => OrderChange::Disable,
                     Order::Enable => OrderChange::Enable,
                 };
                 // A client that went away wants no answer, here and below.
-                let _ = reply.send(self.order(change, &on, &peer, now));
+                let give: Give = if again { Engine::handle_order_again } else { Engine::handle_order };
+                let _ = reply.send(self.order(give, change, &on, &peer, now));
             }
             Request::Weight { weight, on } => {
                 let change = match weight {
                     OperatorWeight::Set(weight) => OrderChange::Weight(weight),
                     OperatorWeight::Auto => OrderChange::WeightAuto,
                 };
-                let _ = reply.send(self.order(change, &on, &peer, now));
+                let _ = reply.send(self.order(Engine::handle_order, change, &on, &peer, now));
             }
             Request::CheckNow { on } => self.begin_check(on, &peer, reply, now),
             Request::LogLevel { filter } => {
@@ -118,7 +142,7 @@ impl Supervisor {
         }
     }
 
-    fn order(&mut self, change: OrderChange, on: &Subject, peer: &Peer, now: Time) -> Reply {
+    fn order(&mut self, give: Give, change: OrderChange, on: &Subject, peer: &Peer, now: Time) -> Reply {
         let selector = Selector {
             address: on.address.address,
             port: on.address.port,
@@ -130,12 +154,14 @@ impl Supervisor {
             since: now,
             until: on.duration.map(|duration| now + duration),
         };
-        answer(change, on, self.engine.handle_order(selector, change, &note))
+        answer(change, on, give(&mut self.engine, selector, change, &note))
     }
 
     /// What the kernel should hold by now, and the last refusal for each service that it holds not so.
     pub(super) fn wanted(&self) -> (Table, BTreeMap<ServiceId, String>) {
-        let (mut wanted, refusals) = (self.engine.table(), self.progress.writing.refusals.clone());
+        let refusals = self.progress.writing.refusals.iter();
+        let refusals: BTreeMap<_, _> = refusals.map(|(id, error)| (*id, error.to_string())).collect();
+        let mut wanted = self.engine.table();
         if self.progress.writing.written < self.progress.asked || self.recorder.is_holding() {
             // What is on its way is not missing; what was refused already is.
             wanted.services.retain(|id, _| refusals.contains_key(id));

@@ -18,6 +18,7 @@ use super::front::{Clients, Front, Received};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{Loader, Ready};
 use super::lock::Lock;
+use super::pems::PemFiles;
 use super::planning::Planning;
 use super::presence::{Ended, Surroundings};
 use super::probes::Probes;
@@ -25,7 +26,7 @@ use super::readiness::Dependencies;
 use super::readings;
 use super::recent::Recent;
 use super::recorder::Recorder;
-use super::reloading::Reloading;
+use super::reloading::{Reloading, tell_ended_orders};
 use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
@@ -107,7 +108,7 @@ async fn start(
     log: Arc<Log>,
     mut signals: Signals,
 ) -> ExitCode {
-    let Ready { config, warnings, kinds, digest, readings: _ } = ready;
+    let Ready { config, warnings, kinds, digest, pems, readings: _ } = ready;
     let dry = match target {
         Target::Kernel => "",
         Target::Memory(_) => ", a dry run: the kernel's table is neither read nor written",
@@ -125,7 +126,7 @@ async fn start(
     };
     let dependencies = Arc::new(Dependencies::new());
     let (clients, mut received) = Clients::new(Arc::clone(&log));
-    let front = match Front::open(&config, target, &dependencies, clients) {
+    let front = match Front::open(&path, &config, target, &dependencies, clients) {
         Ok(front) => front,
         Err(problem) => return fail(&problem),
     };
@@ -155,6 +156,7 @@ async fn start(
         config,
         kinds,
         digest,
+        pems,
         loader,
         readings,
         surroundings,
@@ -299,6 +301,7 @@ struct Setup {
     config: Arc<Config>,
     kinds: super::probes::PreparedKinds,
     digest: String,
+    pems: PemFiles,
     loader: Loader,
     readings: Readings,
     surroundings: Surroundings,
@@ -316,6 +319,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config,
         kinds,
         digest,
+        pems,
         loader,
         mut readings,
         mut surroundings,
@@ -332,7 +336,8 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         Target::Kernel => read_state(&daemon.state_file, now),
         Target::Memory(_) => State::default(),
     };
-    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
+    let mut engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
+    tell_ended_orders(&engine.take_lost_orders());
     let file = match target {
         Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
         Target::Memory(_) => None,
@@ -383,6 +388,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         log_filter: None,
         counters: Counters::new(&config, digest.clone()),
         digest,
+        pems,
         recent: Recent::default(),
         inputs: Inputs {
             signals,

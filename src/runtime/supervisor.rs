@@ -19,6 +19,7 @@ use super::counters::Counters;
 use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
 use super::loading::{Ready, Refusal};
+use super::pems::PemFiles;
 use super::pictures::Look;
 use super::planning::{Planned, Planning};
 use super::presence::Surroundings;
@@ -70,6 +71,7 @@ pub(super) struct Supervisor {
     pub(super) trial: Option<Trial>,
     /// Of the files of the configuration in force.
     pub(super) digest: String,
+    pub(super) pems: PemFiles,
     /// As set by an operator, until the next reload.
     pub(super) log_filter: Option<String>,
     pub(super) counters: Counters,
@@ -341,8 +343,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled, open } => {
-                self.progress.writing.note(ticket, &failed, open);
+            Report::Written { ticket, operations, failed, settled, open, held } => {
+                self.progress.writing.note(ticket, &failed, open, held);
                 self.counters.note_written(ticket, failed.len(), now);
                 self.progress.counters.operations += operations as u64;
                 self.progress.counters.failures += failed.len() as u64;
@@ -361,7 +363,6 @@ impl Supervisor {
                 if all && !self.progress.synced {
                     self.first_sync(failed.len());
                 }
-                self.reloading.note_written(ticket, failures);
             }
             Report::Drifted(drifted) => {
                 self.progress.counters.drift += drifted.repairs.len() as u64;

@@ -12,9 +12,11 @@ use tracing::{info, warn};
 
 use super::clock;
 use super::loading::{self, Ready, Refusal};
+use super::pems::PemFiles;
 use super::probes::PreparedKinds;
 use super::supervisor::Supervisor;
 use crate::config::Diagnostics;
+use crate::control::happening::What;
 use crate::control::{Peer, Reply, duration};
 use crate::engine::model::Config;
 use crate::engine::snapshot::HappenedKind;
@@ -29,6 +31,7 @@ pub(super) struct Known {
     pub(super) config: Arc<Config>,
     pub(super) kinds: PreparedKinds,
     pub(super) digest: String,
+    pub(super) pems: PemFiles,
 }
 
 #[derive(Debug)]
@@ -47,9 +50,9 @@ impl Trial {
 impl Known {
     /// With what its checks and gates ask of this host now.
     pub(super) async fn ready(self) -> Result<Ready, Refusal> {
-        let Self { config, kinds, digest } = self;
+        let Self { config, kinds, digest, pems } = self;
         let warnings = Diagnostics::default();
-        loading::look(Ready { config, warnings, kinds, digest, readings: Readings::new() }).await
+        loading::look(Ready { config, warnings, kinds, digest, pems, readings: Readings::new() }).await
     }
 }
 
@@ -68,6 +71,7 @@ impl Supervisor {
             duration::display(left)
         );
         self.recent.note_daemon(HappenedKind::Trial, &*text, now);
+        self.announcer.note_daemon(What::TrialBegan(text.as_str().into()));
         Some(text)
     }
 
@@ -75,7 +79,9 @@ impl Supervisor {
         match self.trial.take() {
             Some(_) => {
                 info!(by = %peer, "the configuration is confirmed by {peer}");
-                self.recent.note_daemon(HappenedKind::Trial, format!("confirmed by {peer}"), clock::now());
+                let text = format!("confirmed by {peer}");
+                self.announcer.note_daemon(What::TrialConfirmed(text.as_str().into()));
+                self.recent.note_daemon(HappenedKind::Trial, text, clock::now());
                 Reply::done("confirmed: the configuration stays")
             }
             None => Reply::failed("no reload waits to be confirmed"),
@@ -98,6 +104,7 @@ impl Supervisor {
             self.config_path.display()
         );
         let text = format!("not confirmed within {lasts}: going back to the configuration before it");
+        self.announcer.note_daemon(What::TrialReverted(text.as_str().into()));
         self.recent.note_daemon(HappenedKind::Trial, text, now);
         self.go_back(good);
     }

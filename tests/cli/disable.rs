@@ -39,6 +39,32 @@ fn not_idle_in_time_it_stays_drained_and_is_not_disabled() {
 }
 
 #[test]
+fn waiting_keeps_what_was_said_of_the_order_unless_it_is_said_anew() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    place.wait_for_servers("installed", &[json!(true), json!(true)]);
+    let hour = 3_600_000;
+    // What is ordered; the order that stands then, its reason, and whether its end is within one or two hours.
+    for (words, order, reason, hours) in [
+        ("drain --reason disk --for 1h", "drain", json!("disk"), Some(1)),
+        ("drain --until-idle", "drain", json!("disk"), Some(1)),
+        ("drain --until-idle --reason fan", "drain", json!("fan"), Some(1)),
+        ("drain --until-idle --for 2h", "drain", json!("fan"), Some(2)),
+        ("disable --until-idle", "disable", json!("fan"), Some(2)),
+        ("disable --until-idle --reason board", "disable", json!("board"), Some(2)),
+        ("drain", "drain", json!(null), None),
+    ] {
+        let said = place.ask(&format!("{words} {}", first.address));
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{words}: {said:?}");
+        let given = &place.servers("override")[0];
+        assert_eq!((&given["order"], &given["reason"]), (&json!(order), &reason), "{words}: {given}");
+        let left = given["left_ms"].as_u64().map(|left| left.div_ceil(hour));
+        assert_eq!(left, hours, "{words}: {given}");
+    }
+}
+
+#[test]
 fn enable_has_nothing_to_wait_for() {
     let place = Place::new("");
     let said = place.ask("enable 198.51.100.11:80 --until-idle");

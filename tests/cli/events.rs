@@ -93,6 +93,41 @@ fn a_snapshot_and_then_each_event_numbered_without_a_gap() {
 }
 
 #[test]
+fn reloads_that_are_refused_or_on_trial_are_told_with_what_becomes_of_them() {
+    let backend = Backend::new();
+    let place = Place::new(&format!("max_removed = 0\n{}", web(&[(&backend, 3)])));
+    let _daemon = place.start();
+    place.wait_for_servers("installed", &[json!(true)]);
+    let mut follower = Follower::start(&place, "events --json");
+    follower.json();
+    let with_weight = |weight| place.configure(&format!("max_removed = 0\n{}", web(&[(&backend, weight)])));
+    // What is done, and which events and words that is.
+    let mut told = |words: &str, code: i32, events: &[(&str, &str)]| {
+        assert_eq!(place.ask(words).code, Some(code), "{words}");
+        for (event, text) in events {
+            let line = follower.json();
+            let (name, said) = (&line["event"]["event"], &line["event"]["text"]);
+            assert_eq!(
+                (name, said.as_str().map(|said| said.contains(text))),
+                (&json!(event), Some(true)),
+                "{line}"
+            );
+            assert_eq!(line["event"]["virtual_server"], "", "{line}");
+        }
+    };
+    place.configure("nonsense = 1\n");
+    told("reload", 78, &[("reload_refused", "RELOAD REFUSED: 1 mistake")]);
+    place.configure("");
+    told("reload", 1, &[("reload_refused", "more than max_removed = 0 allows")]);
+    with_weight(3);
+    told("reload --confirm 1h", 0, &[("trial_began", "unless `lvsd confirm` comes within 1h")]);
+    told("confirm", 0, &[("trial_confirmed", "confirmed by ")]);
+    let began = ("trial_began", "unless `lvsd confirm` comes within 1s");
+    told("reload --confirm 1s", 0, &[began, ("trial_reverted", "not confirmed within 1s")]);
+    told("reload", 0, &[]);
+}
+
+#[test]
 fn people_read_lines() {
     let mut backend = Backend::new();
     let place = Place::new(&web(&[(&backend, 3)]));

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::support::{Backend, Place, web};
+use crate::support::{Backend, Place, web, within};
 
 #[test]
 fn a_good_file_comes_into_force_and_is_summed_up() {
@@ -32,6 +32,7 @@ fn a_bad_file_is_78_with_its_place_and_changes_nothing() {
     assert!(said.stderr.contains("lvsd.toml:14:10: error: "), "{}", said.stderr);
     assert!(said.stderr.contains("14 | weight = \"five\""), "{}", said.stderr);
     assert_eq!(place.servers("weight"), [3]);
+    assert!(!said.stderr.ends_with("\n\n"), "{}", said.stderr);
     let line = place.logged("lvsd.toml:14:10: ");
     assert_eq!(line["level"], "ERROR", "{line}");
     place.logged("reload refused: 1 mistake, the running configuration stays");
@@ -104,6 +105,16 @@ fn a_plan_tells_what_a_reload_would_do_and_does_nothing() {
     let said = place.ask("plan bad.toml");
     assert_eq!((said.code, said.stdout.as_str()), (Some(78), ""));
     assert!(said.stderr.contains("bad.toml:1:1: error: "), "{}", said.stderr);
+    place.write("lvsd.toml", "nonsense = 1\nmore = 2\n");
+    for words in ["plan -c lvsd.toml", "plan lvsd.toml", "check lvsd.toml", "run --dry-run -c lvsd.toml"] {
+        let said = place.lvsd(words);
+        assert_eq!(
+            (said.code, said.stderr.matches("\n\n").count()),
+            (Some(78), 1),
+            "between the two: {said:?}"
+        );
+        assert!(said.stderr.ends_with('\n') && !said.stderr.ends_with("\n\n"), "{words}: {said:?}");
+    }
 }
 
 #[test]
@@ -135,4 +146,101 @@ fn warnings_are_part_of_the_answer() {
     let loss = "all that there were (1) are taken out of service";
     assert!(said.stdout.contains(loss), "{}", said.stdout);
     assert_eq!(place.logged(loss)["level"], "WARN");
+    // That word is the line's level.
+    place.logged("\"daemon.http takes effect at the next restart");
+    assert!(!place.log().contains("\"warning: "), "{}", place.log());
+}
+
+#[test]
+fn after_the_control_socket_is_edited_every_client_of_the_file_still_finds_its_daemon() {
+    let backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 3)]));
+    let daemon = place.start();
+    let file = std::fs::read_to_string(place.path("lvsd.toml")).expect("just written");
+    let edited = file.replace("control.sock", "new.sock").replace("weight = 3", "weight = 5");
+    place.write("lvsd.toml", &edited);
+    let told = format!(
+        "lvsd: nobody listens at {}, which lvsd.toml names: asking the daemon of this file where it listens until \
+         its restart, {}\n",
+        place.path("new.sock").display(),
+        place.path("control.sock").display(),
+    );
+    let said = place.ask("reload");
+    let reloaded = "warning: daemon.control_socket takes effect at the next restart\n\
+                    reload complete: 0 removed, 1 edited, 0 added, 1 real server carried over\n";
+    assert_eq!((said.code, said.stdout.as_str(), said.stderr.as_str()), (Some(0), reloaded, told.as_str()));
+    let address = backend.address;
+    let about = |words: &str| format!("{words} {address}");
+    let server = ["why", "check-now", "drain --until-idle"].map(about);
+    for words in ["status", "plan", "log-level", "on-stop keep"].map(str::to_owned).iter().chain(&server) {
+        let said = place.ask(words);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), told.as_str()), "{words}: {said:?}");
+    }
+    // A file of another daemon, or of none, is not led to this one.
+    place.write("other.toml", &edited);
+    let said = place.lvsd("status -c other.toml");
+    assert_eq!(said.code, Some(69), "{said:?}");
+    daemon.signal(Signal::SIGTERM);
+    assert!(daemon.wait().success());
+    let said = place.ask("status");
+    assert_eq!(said.code, Some(69));
+    assert!(said.stderr.contains("new.sock") && !said.stderr.contains("control.sock"), "{}", said.stderr);
+    let daemon = place.start();
+    assert_eq!(place.servers("weight"), [5], "and nothing is said on standard error");
+    place.write("lvsd.toml", &file);
+    assert_eq!(place.ask("status").code, Some(0));
+    // Killed, it leaves its word behind, which leads nowhere.
+    drop(daemon);
+    let said = place.ask("status");
+    assert_eq!(said.code, Some(69));
+    assert!(said.stderr.contains("control.sock") && !said.stderr.contains("new.sock"), "{}", said.stderr);
+}
+
+#[test]
+fn a_certificate_that_is_renewed_in_its_file_is_said_to_be_read_anew_and_for_which_checks() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new("");
+    let authority =
+        || rcgen::generate_simple_self_signed(["ca.example.org".to_owned()]).expect("made").cert.pem();
+    place.write("ca.pem", &authority());
+    place.write("other.pem", &authority());
+    let trusting =
+        |file: &str| format!("check = {{ http = {{ path = \"/\", tls = {{ ca = \"{file}\" }} }} }}");
+    let config = web(&[(&first, 1), (&second, 1)]).replace("check = { tcp = {} }", &trusting("ca.pem"));
+    place.configure(&config);
+    let daemon = place.start();
+    let nothing = (
+        "0 actions, 2 real servers carried over\n",
+        "reload complete: 0 removed, 0 edited, 0 added, 2 real servers carried over\n",
+    );
+    let ask = |words: &str| {
+        let said = place.ask(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said.stdout
+    };
+    assert_eq!((ask("plan").as_str(), ask("reload").as_str()), nothing);
+    place.write("ca.pem", &authority());
+    let renewed = format!(
+        "{} has changed and is read anew, for the http check of {} in web and 1 more\n",
+        place.path("ca.pem").display(),
+        first.address
+    );
+    assert_eq!(ask("plan"), format!("{renewed}{}", nothing.0));
+    assert_eq!(ask("plan"), format!("{renewed}{}", nothing.0), "a plan reads, and changes nothing");
+    assert_eq!(ask("reload"), format!("{renewed}{}", nothing.1));
+    let line = place.logged("reload: ").clone();
+    assert_eq!(line["level"], "INFO", "{line}");
+    assert!(place.log().contains(renewed.trim_end()), "{}", place.log());
+    assert_eq!((ask("plan").as_str(), ask("reload").as_str()), nothing, "said once");
+    // Another file is another configuration, and told as such.
+    place.configure(&config.replace("ca.pem", "other.pem"));
+    assert!(!ask("plan").contains("read anew"));
+    // On trial, and back again: what comes back is what was read before.
+    place.configure(&config);
+    place.write("ca.pem", &authority());
+    assert!(ask("reload --confirm 1s").contains(&renewed));
+    place.logged("the reload was not confirmed within 1s: going back");
+    within("it is back", || place.status()["unconfirmed_ms"].is_null().then_some(()));
+    assert_eq!(ask("plan"), format!("{renewed}{}", nothing.0));
+    drop(daemon);
 }

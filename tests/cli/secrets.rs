@@ -12,7 +12,7 @@ use crate::support::{Backend, Place, Said, web, within};
 
 /// One for each place where a secret can stand; and the arguments of programs, which every user of the host can
 /// see in `ps`, but readers of logs and pages need not.
-const SECRETS: [&str; 14] = [
+const SECRETS: [&str; 17] = [
     "geheim-query",
     "geheim-second",
     "geheim-argument",
@@ -27,6 +27,10 @@ const SECRETS: [&str; 14] = [
     "geheim-password",
     "geheim-token",
     "geheim-prefix",
+    // What servers say of where else to go.
+    "geheim-user",
+    "geheim-session",
+    "geheim-fragment",
 ];
 
 /// Sends everybody elsewhere, with what was asked.
@@ -36,8 +40,11 @@ fn echo() -> SocketAddr {
     let answer = |mut stream: TcpStream| {
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line)?;
-        let path = line.split(' ').nth(1).unwrap_or_default();
-        write!(stream, "HTTP/1.1 302 Found\r\nLocation: https://elsewhere{path}\r\nContent-Length: 0\r\n\r\n")
+        let (path, query) = line.split(' ').nth(1).and_then(|path| path.split_once('?')).unwrap_or_default();
+        let to = format!(
+            "https://lvsd:geheim-user@elsewhere{path};jsessionid=geheim-session?{query}#geheim-fragment"
+        );
+        write!(stream, "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
     };
     std::thread::spawn(move || listener.incoming().flatten().map(answer).filter(Result::is_ok).count());
     address
@@ -162,6 +169,11 @@ fn no_secret_is_in_anything_that_is_said() {
         good.replace("\"/?key=geheim-query\"", "/?key=geheim-query"),
         good.replace("geheim-second\"", "geheim-second"),
         good.replace("geheim-second", "geheim second"),
+        good.replace("\"geheim-argument\"", "\"geheim-argument\", 1"),
+        good.replace("\"geheim-argument\"]", "\"geheim-argument\""),
+        good.replace("argv = [", "argw = ["),
+        good.replace("script = [\"/bin/false\", ", "script = [\"/bin/false\" "),
+        good.replace("notify_down = ", "notify_down "),
     ];
     for mistake in &mistakes {
         place.configure(mistake);
@@ -181,7 +193,7 @@ fn no_secret_is_in_anything_that_is_said() {
     assert_eq!(daemon.wait().code(), Some(0));
     let log = place.log();
     assert_silent("the log", &log);
-    for shown in ["at \\\"/x?…\\\"", "redirect to \\\"https://elsewhere/?…\\\""] {
+    for shown in ["at \\\"/x?…\\\"", "redirect to \\\"https://…@elsewhere/;…?…\\\""] {
         assert!(log.contains(shown), "no {shown} in {log}");
     }
     for (words, mut follower) in followers {

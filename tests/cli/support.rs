@@ -67,6 +67,7 @@ impl Place {
         let mut command = Command::new(LVSD);
         command.args(words.split_whitespace()).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env_remove("NOTIFY_SOCKET").env_remove("JOURNAL_STREAM").env("LVSD_LOG_FORMAT", "json");
+        command.env("RUNTIME_DIRECTORY", self.folder.path());
         command
     }
 

@@ -98,7 +98,7 @@ impl Director {
         let (program, arguments) = program.split_first().expect("a program");
         let mut command = Command::new(program);
         command.args(arguments).args([LVSD, "run", "-c"]).arg(self.config());
-        command.env("NOTIFY_SOCKET", self.path("notify"));
+        command.env("NOTIFY_SOCKET", self.path("notify")).env("RUNTIME_DIRECTORY", self.folder.path());
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a copy")).stderr(log);
         let next = self.heard.lines.lock().expect("no panic holds it").len();
         let child = self.space.run(|| command.spawn()).expect("lvsd is there");

@@ -6,6 +6,7 @@ use crate::lab::backend::Backend;
 use crate::lab::capture::{Capture, writes};
 use crate::lab::client::{Conversation, Traffic};
 use crate::lab::net::Network;
+use crate::lab::wait::{SOON, within};
 
 fn web() -> (Network, [Backend; 2]) {
     let network = Network::new();
@@ -102,4 +103,42 @@ fn reloads_that_pile_up_end_with_the_last_file() {
     }
     let last = WEB_FIRST.replace("-w 3", "-w 11");
     wait_for_table(&network.director, &[WEB_SERVICE, &last, WEB_SECOND]);
+}
+
+#[test]
+fn what_the_kernel_refuses_is_said_by_each_reload_until_the_kernel_has_it() {
+    let (network, _backends) = web();
+    let director = Director::new(&network.director, WEB);
+    let mut daemon = director.start();
+    let refused = "the kernel has no scheduler nosuch";
+    // With one more virtual server, of this scheduler, and this weight of the first server of web.
+    let file = |scheduler: &str, weight: u32| {
+        let web = WEB.replace("weight = 3", &format!("weight = {weight}"));
+        format!("{web}\n[[virtual_server]]\naddress = \"192.0.2.10:81\"\nscheduler = {scheduler:?}\n")
+    };
+    // New, read again, and beside a change that the kernel takes.
+    for weight in [3, 3, 2] {
+        director.configure(&file("nosuch", weight));
+        let reload = director.lvsd("reload");
+        let said = String::from_utf8_lossy(&reload.stderr).into_owned();
+        assert!(!reload.status.success(), "{said}");
+        assert_eq!(said.matches(refused).count(), 1, "weight {weight}: {said}");
+        assert!(!said.contains("reload complete"), "{said}");
+    }
+    let lighter = WEB_FIRST.replace("-w 3", "-w 2");
+    assert_eq!(network.director.table(), [WEB_SERVICE, &lighter, WEB_SECOND]);
+    daemon.reload_by_signal();
+    let told = "reload applied, but the kernel refused some of it: 1 service not settled";
+    within(SOON, told, || (director.log().matches(told).count() == 4).then_some(()));
+
+    director.configure(&file("rr", 2));
+    let reload = director.lvsd("reload");
+    let said = String::from_utf8_lossy(&reload.stdout).into_owned();
+    assert!(reload.status.success() && said.contains("reload complete"), "{said}");
+    // In the order of the kernel's hashes.
+    let (mut found, mut wanted) =
+        (network.director.table(), vec![WEB_SERVICE, &lighter, WEB_SECOND, "-A -t 192.0.2.10:81 -s rr"]);
+    found.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
 }

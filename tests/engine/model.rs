@@ -41,12 +41,15 @@ pub(crate) struct Pool {
     pub(crate) servers: Vec<Server>,
 }
 
+/// By an operator, with its end.
+type Given<T> = Option<(T, Option<Time>)>;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) config: Arc<model::RealServer>,
     pub(crate) checks: Vec<CheckState>,
-    pub(crate) order: Option<(Order, Option<Time>)>,
-    pub(crate) weight: Option<(u32, Option<Time>)>,
+    pub(crate) order: Given<Order>,
+    pub(crate) weight: Given<u32>,
     /// It failed, and stays in the table all the same.
     pub(crate) kept: bool,
     failed: Option<Time>,
@@ -316,6 +319,7 @@ impl Model {
             let mut servers = Vec::new();
             for server in &pool.real_servers {
                 let known = among.iter().flat_map(|p| &p.servers).find(|s| s.config.id == server.id);
+                let (order, weight) = old.orders(&among, &pool.name, server.id);
                 let checks = server.checks.iter().map(|check| CheckState {
                     config: Arc::clone(check),
                     verdict: known
@@ -327,8 +331,8 @@ impl Model {
                 let server = Server {
                     config: Arc::clone(server),
                     checks: checks.collect(),
-                    order: known.and_then(|s| s.order),
-                    weight: known.and_then(|s| s.weight),
+                    order,
+                    weight,
                     kept: known.is_some_and(|s| s.kept),
                     failed: known.and_then(|s| s.failed),
                     told: known.is_some_and(|s| s.told),
@@ -363,6 +367,17 @@ impl Model {
         ranked.into_iter().map(|(_, _, pool)| pool).collect()
     }
 
+    /// What was ordered of a server in the pools that have its pool's services; if none of them has the
+    /// server, in the pool of the same name.
+    fn orders(&self, among: &[&Pool], name: &str, id: RealServerId) -> (Given<Order>, Given<u32>) {
+        let in_pool = |pool: &&Pool| pool.servers.iter().find(|s| s.config.id == id).cloned();
+        let mut known: Vec<Server> = among.iter().filter_map(in_pool).collect();
+        if known.is_empty() {
+            known.extend(self.pools.iter().filter(|p| p.config.name == name).filter_map(|p| in_pool(&p)));
+        }
+        (known.iter().find_map(|s| s.order), known.iter().find_map(|s| s.weight))
+    }
+
     /// The verdict of an identical check that has run, whoever's it is: the one heard of last.
     fn verdict_elsewhere(&self, probe: &Probe) -> Option<VerdictState> {
         let checks = self.pools.iter().flat_map(|p| &p.servers).flat_map(|s| &s.checks);
@@ -394,11 +409,12 @@ impl Model {
             let mut servers = Vec::new();
             for (server_at, server) in pool.real_servers.iter().enumerate() {
                 let known = among.iter().flat_map(|p| &p.servers).find(|s| s.config.id == server.id);
+                let (order, weight) = remembered.model.orders(&among, &pool.name, server.id);
                 let mut new = Server {
                     config: Arc::clone(server),
                     checks: Vec::new(),
-                    order: known.and_then(|s| s.order),
-                    weight: known.and_then(|s| s.weight),
+                    order,
+                    weight,
                     kept: false,
                     failed: known.and_then(|s| s.failed),
                     told: false,

@@ -6,3 +6,5 @@ mod assets;
 mod built;
 #[cfg(test)]
 mod lists;
+#[cfg(test)]
+mod scripts;

@@ -96,12 +96,15 @@ impl Lab {
     /// Runs a line where it is typed: does it succeed, and what does it print?
     fn run(&mut self, step: &Step) -> (bool, String) {
         let web = ["web1", "web2"].into_iter().find(|name| *name == step.host);
+        if let (None, Some((program, rest))) = (web, in_background(&step.command)) {
+            self.background = Some(self.begin(&step.host, program));
+            return self.shell(&Step { host: step.host.clone(), command: rest.to_owned(), shown: vec![] });
+        }
         match (web, step.command.as_str()) {
             (Some(name), "systemctl stop nginx") => drop(self.web.insert(name, None)),
             (Some(name), "systemctl start nginx") => self.start_web(name),
             (Some(name), command) if command.contains(" >/var/www/html/") => self.publish(name, command),
             (None, "kill %1") => drop(self.background.take().expect("something runs in the background")),
-            (None, command) if command.ends_with(" &") => self.background = Some(self.begin(step)),
             _ => return self.shell(step),
         }
         (true, String::new())
@@ -114,12 +117,11 @@ impl Lab {
         server.set_body(&format!("{text}\n"));
     }
 
-    fn begin(&self, step: &Step) -> Background {
-        let program = step.command.trim_end_matches(" &");
+    fn begin(&self, host: &str, program: &str) -> Background {
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("exec {program}")]).current_dir(self.folder.path());
         shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Background(self.segments.host(&step.host).run(|| shell.spawn().expect("bash is there")))
+        Background(self.segments.host(host).run(|| shell.spawn().expect("bash is there")))
     }
 
     fn shell(&self, step: &Step) -> (bool, String) {
@@ -168,6 +170,11 @@ impl Lab {
             pause(std::time::Duration::from_millis(500));
         }
     }
+}
+
+/// What goes on in the background, and what is typed behind it in the same line.
+fn in_background(command: &str) -> Option<(&str, &str)> {
+    command.split_once(" & ").or_else(|| command.strip_suffix(" &").map(|program| (program, "true")))
 }
 
 /// A program that goes on while other lines are typed.

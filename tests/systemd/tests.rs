@@ -1,6 +1,7 @@
 //! What `systemctl`, `journalctl` and clients see.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -83,6 +84,35 @@ fn reload_returns_when_it_is_applied() {
     assert_eq!(machine.table(), [TABLE[0], &TABLE[1].replace("-w 3", "-w 5"), TABLE[2]]);
     let report = traffic.stop();
     assert!(report.failures.is_empty() && report.answered > 0, "{report:?}");
+}
+
+#[test]
+fn a_reload_with_another_control_socket_is_done_and_says_what_is_left_to_the_restart() {
+    let machine = Machine::new(CONFIG);
+    must("start lvsd");
+    let elsewhere = CONFIG.replace("[daemon]", "[daemon]\ncontrol_socket = \"/run/lvsd/other.sock\"");
+    machine.configure(&elsewhere.replace("weight = 3", "weight = 5"));
+    must("reload lvsd");
+    assert_eq!(machine.table(), [TABLE[0], &TABLE[1].replace("-w 3", "-w 5"), TABLE[2]]);
+    for told in [
+        "nobody listens at /run/lvsd/other.sock, which /etc/lvsd/lvsd.toml names",
+        "daemon.control_socket takes effect at the next restart",
+    ] {
+        assert!(journal(&[]).contains(told), "no {told} in {}", journal(&[]));
+    }
+    let status = || Command::new("lvsd").arg("status").output().expect("lvsd is there");
+    let said = status();
+    assert!(said.status.success() && !said.stderr.is_empty(), "{said:?}");
+    must("restart lvsd");
+    let said = status();
+    assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
+    must("stop lvsd");
+    // Neither the socket nor a link to it; daemons that were killed may have left links of theirs.
+    let left = fs::read_dir("/run/lvsd").expect("preserved").flatten().map(|entry| entry.path());
+    let names_it = |path: &Path| path.ends_with("other.sock");
+    let ours: Vec<_> =
+        left.filter(|path| names_it(path) || fs::read_link(path).is_ok_and(|to| names_it(&to))).collect();
+    assert!(ours.is_empty(), "{ours:?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::fault::{Trouble, quoted};
 use super::prepare::{Input, PrepareError, tls_name};
 use super::socket::{self, Close, Connected, Nagle};
 use super::tls;
-use crate::engine::model::{Http, Phase, StatusSet, Target, Tls, Url, without_query};
+use crate::engine::model::{Http, Phase, StatusSet, Target, Tls, Url, shown_url};
 use answer::{Answer, Found, Redirects};
 use reply::Asked;
 use request::{Carry, Scheme, Template};
@@ -125,7 +125,7 @@ async fn get(
         step = match result {
             Ok(step) => step,
             Err(trouble) if plan.urls.len() > 1 || redirects > 0 => {
-                let path = without_query(&step.path);
+                let path = shown_url(&step.path);
                 return Err(trouble.with(&format!(" at {}", quoted(path.as_bytes()))));
             }
             Err(trouble) => return Err(trouble),

@@ -2,7 +2,7 @@
 
 use super::request::Scheme;
 use crate::checks::fault::quoted;
-use crate::engine::model::without_query;
+use crate::engine::model::shown_url;
 
 /// Redirects that are followed before a server is taken to send us in circles.
 pub(super) const MOST: usize = 5;
@@ -27,8 +27,8 @@ pub(super) fn resolve(location: &[u8], scheme: Scheme, path: &str) -> Result<Pla
     let (host, rest) = match reference.split_once("://") {
         Some((other, rest)) if !other.is_empty() && other.bytes().all(is_of_scheme) => {
             if !other.eq_ignore_ascii_case(scheme.name()) {
-                // Servers that send everybody to https repeat our own query.
-                let shown = without_query(&String::from_utf8_lossy(location));
+                // Servers that send everybody to https repeat our own query, and may add a session of theirs.
+                let shown = shown_url(&String::from_utf8_lossy(location));
                 return Err(format!("redirect to {} leaves {}", quoted(shown.as_bytes()), scheme.name()));
             }
             authority(rest)
@@ -142,6 +142,9 @@ mod tests {
     fn another_scheme_is_not_followed() {
         let reason = "redirect to \"https://b.example/\" leaves http";
         assert_eq!(resolve(b"https://b.example/", Scheme::Http, "/"), Err(reason.to_owned()));
+        let reason = "redirect to \"https://\u{2026}@b.example/a;\u{2026}?\u{2026}\" leaves http";
+        let location = b"https://u:p@b.example/a;jsessionid=1?q#f";
+        assert_eq!(resolve(location, Scheme::Http, "/"), Err(reason.to_owned()));
         assert!(resolve(b"ftp://b.example/", Scheme::Https, "/").is_err());
         assert!(resolve(b"https://b.example/", Scheme::Https, "/").is_ok());
     }

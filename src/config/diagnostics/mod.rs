@@ -106,7 +106,8 @@ impl Diagnostics {
         self.shown.iter()
     }
 
-    /// For people: each with its source line, a caret and the remedy.
+    /// For people: each with its source line, a caret and the remedy, and an empty line in between. Ends without
+    /// a line break.
     pub fn render(&self, palette: Palette) -> String {
         render::full(self, palette)
     }

@@ -13,16 +13,9 @@ pub(super) fn full(diagnostics: &Diagnostics, palette: Palette) -> String {
         Palette::Colour => Renderer::styled(),
     }
     .term_width(WIDTH);
-    let mut text = String::new();
-    for diagnostic in diagnostics {
-        text.push_str(&renderer.render(&[group(diagnostic)]));
-        text.push_str("\n\n");
-    }
-    if diagnostics.hidden() > 0 {
-        text.push_str(&hidden_line(diagnostics));
-        text.push('\n');
-    }
-    text
+    let each = diagnostics.iter().map(|diagnostic| renderer.render(&[group(diagnostic)]).to_string());
+    let hidden = (diagnostics.hidden() > 0).then(|| hidden_line(diagnostics));
+    each.chain(hidden).collect::<Vec<_>>().join("\n\n")
 }
 
 pub(super) fn lines(diagnostics: &Diagnostics) -> Vec<String> {

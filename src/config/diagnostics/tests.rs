@@ -97,5 +97,5 @@ fn errors_come_before_warnings_when_there_are_too_many() {
     assert_eq!(found.iter().filter(|d| d.severity == Severity::Error).count(), 11);
     let numbers: Vec<usize> = found.iter().filter_map(|d| d.spot.line.as_ref()).map(|l| l.number).collect();
     assert!(numbers.is_sorted());
-    assert!(found.to_string().ends_with("and 351 more; 11 errors and 390 warnings in all\n"));
+    assert!(found.to_string().ends_with("and 351 more; 11 errors and 390 warnings in all"));
 }

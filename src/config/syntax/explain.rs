@@ -30,6 +30,11 @@ pub(super) fn explain(text: &str, file: u32, message: &str, span: Range<usize>) 
         let finding = Finding::error(self::place(file, address), format!("{} needs quotes", quote(found)));
         return finding.remedy(format!("write {}", quote(found)));
     }
+    if let Some(path) = bare_path(text, line.clone(), span.start) {
+        let found = quote(text.get(path.clone()).unwrap_or_default());
+        let finding = Finding::error(self::place(file, path), format!("{found} needs quotes"));
+        return finding.remedy(format!("write {found}"));
+    }
     if let Some(colon) = colon(text, line.clone(), span.start) {
         let key = text.get(line.start..colon).unwrap_or_default();
         let key = key.rsplit([' ', '\t', '{', ',']).next().unwrap_or_default();
@@ -112,6 +117,18 @@ fn bare_address(text: &str, line: Range<usize>, at: usize) -> Option<Range<usize
     let whole = bracketed.filter(is_address).or_else(|| Some(start..end).filter(is_address))?;
     let is_quoted = text.get(line.start..whole.start)?.ends_with(['"', '\'']);
     (!is_quoted).then_some(whole)
+}
+
+/// A path without quotes around it, which is many mistakes to the parser: each of them, also one at its end, is the
+/// same to whoever wrote it.
+fn bare_path(text: &str, line: Range<usize>, at: usize) -> Option<Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || "=,[]{}\"'#".contains(c);
+    let at = at.clamp(line.start, line.end);
+    let start = line.start + text.get(line.start..at)?.trim_end_matches(|c| !ends(c)).len();
+    let word = text.get(start..line.end)?;
+    let end = start + word.find(ends).unwrap_or(word.len());
+    let is_value = text.get(line.start..start)?.trim_end().ends_with(['=', '[', ',']);
+    (is_value && word.starts_with('/')).then_some(start..end)
 }
 
 /// `key: value`, as other formats write it.

@@ -27,8 +27,12 @@ fn lines_are_as_documented_and_come_back() {
             r#"{"version":1,"command":{"status":{"name":"web"}}}"#,
         ),
         (
-            Request::Order { order: Order::Drain, on: full },
+            Request::Order { order: Order::Drain, on: full, again: false },
             r#"{"version":1,"command":{"order":{"order":"drain","on":{"address":"198.51.100.11:80","in":"web","reason":"kernel \"update\"\n","for_ms":90000}}}}"#,
+        ),
+        (
+            Request::Order { order: Order::Drain, on: subject(), again: true },
+            r#"{"version":1,"command":{"order":{"order":"drain","on":{"address":"198.51.100.11:80"},"again":true}}}"#,
         ),
         (
             Request::Weight { weight: OperatorWeight::Set(7), on: subject() },

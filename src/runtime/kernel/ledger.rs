@@ -191,6 +191,11 @@ impl Ledger {
         &self.unsettled
     }
 
+    /// Those of them that wait for their next try.
+    pub(super) fn held(&self) -> &BTreeSet<ServiceId> {
+        &self.held
+    }
+
     pub(super) fn is_settled_for(&self, id: &ServiceId) -> bool {
         !self.unsettled.contains(id)
     }

@@ -50,13 +50,15 @@ impl Ticket {
 pub(super) enum Report {
     /// All that was asked up to `ticket` has been carried out or tried. `failed` is what went wrong this
     /// time; `settled` says that nothing is left to do, of this time or of any before, and `open` for
-    /// which services there is.
+    /// which services there may be. Of those, `held` wait for another try: what was last asked of the kernel for
+    /// them was refused or not answered. The others were written since, which a dump has still to show.
     Written {
         ticket: Ticket,
         operations: usize,
         failed: Vec<OperationError>,
         settled: bool,
         open: BTreeSet<ServiceId>,
+        held: BTreeSet<ServiceId>,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::engine::memory::Memory;
 use crate::engine::model::{Config, VirtualServer};
 use crate::engine::table::Table;
-use crate::runtime::testing::{config, logged, pool, real_server, tcp};
+use crate::runtime::testing::{config, logged, pool, real_server, tcp, tickets};
 
 const FIRST: &str = "198.51.100.11:80";
 const SECOND: &str = "198.51.100.12:80";
@@ -77,25 +77,12 @@ fn endless_actions_are_cut_short_in_the_log() {
 
 #[test]
 fn a_report_ends_a_reload_only_if_it_covers_all_that_the_reload_asked() {
-    let mut reloading = Reloading::new(Loader::default());
-    reloading.note_written(Ticket::default(), Vec::new());
-    assert!(!reloading.is_busy());
-    let applying = Applying {
-        answers: vec![],
-        summary: String::new(),
-        notes: vec![],
-        ticket: None,
-        failed: vec![],
-        until: None,
-        written: false,
-    };
-    reloading.applying = Some(applying);
-    reloading.note_written(Ticket::default(), Vec::new());
-    let applying = reloading.applying.as_mut().unwrap();
-    assert!(!applying.written, "some of it still waits for the record");
-    applying.ticket = Some(Ticket::default());
-    reloading.note_written(Ticket::default(), Vec::new());
-    assert!(reloading.applying.unwrap().written);
+    let [earlier, own, later] = [1, 2, 3].map(|n| tickets().nth(n).unwrap());
+    let mut applying =
+        Applying { answers: vec![], summary: String::new(), notes: vec![], ticket: None, until: None };
+    assert!(!applying.is_written(later), "some of it still waits for the record");
+    applying.ticket = Some(own);
+    assert_eq!([earlier, own, later].map(|written| applying.is_written(written)), [false, true, true]);
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn example() -> State {
             left: vec![Time::from_nanos(998_000_000_000), Time::from_nanos(999_000_000_000)],
             saved_at: Some(SAVED),
             virtual_servers: vec![RememberedVirtualServer {
+                name: "web".to_owned(),
                 services: vec![tcp("192.0.2.10:80"), mark],
                 quorum_up: true,
                 real_servers: servers,
@@ -106,7 +107,7 @@ const GOLDEN: &str = concat!(
     r#"{"version":1,"boot_id":"6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab","stamp":"00000001000000000000","#,
     r#""owned":["fwmark 5 ipv6","sctp 192.0.2.10:0","tcp 192.0.2.10:80","udp [2001:db8::10]:53"],"#,
     r#""announced":["192.0.2.10 on lvs0","2001:db8::10 on lvs 0"],"#,
-    r#""original_timeouts":[900,120,300],"left":[998000000000,999000000000],"virtual_servers":[{"services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
+    r#""original_timeouts":[900,120,300],"left":[998000000000,999000000000],"virtual_servers":[{"name":"web","services":["tcp 192.0.2.10:80","fwmark 5 ipv6"],"#,
     r#""quorum_up":true,"real_servers":[{"address":"198.51.100.11:80","order":["drain",{"by":"alice","#,
     r#""reason":"disk \"full\"","since":900000000000,"until":1060000000000}],"#,
     r#""weight":[7,{"by":"uid 1000","reason":null,"since":900000000000,"until":null}],"kept":998000000000,"#,
@@ -120,6 +121,9 @@ const GOLDEN: &str = concat!(
 fn version_1_is_this_text() {
     assert_eq!(render(&example(), BOOT).text, GOLDEN);
     assert_eq!(parse(GOLDEN, BOOT, NOW), Ok(example()));
+    let mut nameless = example();
+    nameless.memory.virtual_servers[0].name.clear();
+    assert_eq!(parse(&GOLDEN.replace(r#""name":"web","#, ""), BOOT, NOW), Ok(nameless));
 }
 
 /// Whoever has a hand in the file must not have one in what this host is to itself.
@@ -319,11 +323,12 @@ prop_compose! {
 
 prop_compose! {
     fn pools()(
+        name in ".{0,5}",
         services in proptest::collection::vec(services(), 0..3),
         quorum_up in any::<bool>(),
         real_servers in proptest::collection::vec(servers(), 0..4),
     ) -> RememberedVirtualServer {
-        RememberedVirtualServer { services, quorum_up, real_servers }
+        RememberedVirtualServer { name, services, quorum_up, real_servers }
     }
 }
 

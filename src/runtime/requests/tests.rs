@@ -177,3 +177,35 @@ fn a_forgotten_port_drains_nobody_unless_it_can_be_one_server_only() {
         assert_eq!(found, expected, "{text} in {place:?}");
     }
 }
+
+#[test]
+fn what_the_kernel_has_not_is_said_until_it_has_it_and_nothing_else() {
+    use crate::ipvs::{Operation, Reason};
+    let refused = |id: &str| {
+        let attributes = service("wrrr", &[]).attributes.clone();
+        let operation = Operation::AddService { service: tcp(id), attributes };
+        OperationError { operation, reason: Reason::Refused(nix::errno::Errno::ENOENT) }
+    };
+    let line = |id: &str| format!("add service tcp {id}: the kernel has no scheduler wrrr (ENOENT)");
+    let waits = |id: &str| format!("tcp {id} is not as it should be, trying again");
+    let (web, api, mail) = ("192.0.2.10:80", "192.0.2.11:80", "192.0.2.12:80");
+    // What a round reports as failed, as open and as held, and what is said of it.
+    type Round<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], Vec<String>);
+    let rounds: [Round<'_>; 7] = [
+        (&[web], &[web], &[web], vec![line(web)]),
+        (&[], &[web], &[web], vec![line(web)]),
+        (&[api, web], &[web, api], &[web, api], vec![line(web), line(api)]),
+        // Written, and a dump has still to show it.
+        (&[], &[web, api], &[api], vec![line(api)]),
+        (&[], &[api, mail], &[api, mail], vec![line(api), waits(mail)]),
+        (&[mail], &[], &[], vec![]),
+        (&[], &[mail], &[mail], vec![waits(mail)]),
+    ];
+    let mut writing = Writing::default();
+    for ((failed, open, held, said), ticket) in rounds.into_iter().zip(crate::runtime::testing::tickets()) {
+        let failed: Vec<_> = failed.iter().map(|id| refused(id)).collect();
+        let services = |ids: &[&str]| ids.iter().map(|id| tcp(id)).collect();
+        writing.note(ticket, &failed, services(open), services(held));
+        assert_eq!(writing.shortfalls(), said, "{ticket:?}");
+    }
+}

@@ -282,6 +282,7 @@ fn a_file_that_could_not_be_replaced_is_not_renewed() {
 fn a_file_of_another_boot_has_no_age_and_owns_nothing() {
     let place = Place::new();
     let pool = RememberedVirtualServer {
+        name: "web".to_owned(),
         services: vec![tcp("192.0.2.10:80")],
         quorum_up: true,
         real_servers: vec![],
