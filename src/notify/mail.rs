@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::courier::{Complaint, Deliver, Done, Outbox};
+use crate::anew::Part;
 use crate::engine::model::{EventKind, Mail};
 use letter::Letter;
 use session::Session;
@@ -26,6 +27,8 @@ const MOMENT: Duration = Duration::from_secs(1);
 const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
 impl Deliver for Mail {
+    const PART: Part = Part::Mail;
+
     async fn work(outbox: Arc<Outbox<Self>>) {
         let mut session = Session::default();
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);

@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 
 use super::clock;
 use super::remembered;
+use crate::anew::{Breaks, Part, Watch};
 use crate::engine::Time;
 use crate::engine::announcements::VirtualAddress;
 use crate::engine::memory::Memory;
@@ -78,6 +79,8 @@ pub(super) type Answer = tokio::sync::oneshot::Sender<std::io::Result<()>>;
 enum Job {
     Save(Box<State>, Answer),
     Renew(Time),
+    #[cfg(test)]
+    Break(Answer),
 }
 
 /// The supervisor's end of the thread that writes.
@@ -88,11 +91,17 @@ pub(super) struct StateFile {
 }
 
 impl StateFile {
-    pub(super) fn spawn(path: PathBuf) -> std::io::Result<Self> {
+    pub(super) fn spawn(path: PathBuf, breaks: &Breaks) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(QUEUE);
+        let mut watch = Watch::over(Part::StateFile, breaks);
         let thread = std::thread::Builder::new()
             .name("state-file".to_owned())
-            .spawn(move || write_states(&path, &receiver))?;
+            .spawn(move || {
+                while watch.breaks_here(|| {
+                    write_states(&path, &receiver);
+                    Ok(())
+                }) {}
+            })?;
         Ok(Self { sender, thread })
     }
 
@@ -109,11 +118,13 @@ impl StateFile {
     /// Ends the thread after what it was given.
     pub(super) fn finish(self) {
         drop(self.sender);
-        // A panic in there has been printed by its hook.
+        self.thread.thread().unpark();
+        // It catches what panics in there.
         let _ = self.thread.join();
     }
 }
 
+/// Until nothing more comes. The state that was under way when it broke is answered by the end of its answer.
 fn write_states(path: &Path, receiver: &Receiver<Job>) {
     // What a renewal may stamp: not a file whose verdicts a later state should have replaced.
     let mut written: Option<(File, u64)> = None;
@@ -135,6 +146,8 @@ fn write_states(path: &Path, receiver: &Receiver<Job>) {
                     let _ = file.write_all_at(remembered::stamp(now).as_bytes(), *at);
                 }
             }
+            #[cfg(test)]
+            Job::Break(_answer) => std::panic::panic_any("broken on purpose"),
         }
     }
 }

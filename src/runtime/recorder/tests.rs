@@ -52,7 +52,7 @@ impl Rig {
 
     fn with(services: &[&str], left_behind: &State) -> Self {
         let directory = TempDir::new().unwrap();
-        let file = StateFile::spawn(directory.path().join("state.json")).unwrap();
+        let file = StateFile::spawn(directory.path().join("state.json"), &Default::default()).unwrap();
         Self::on(directory, Some(file), services, left_behind)
     }
 
