@@ -13,6 +13,7 @@ use crate::runtime::testing::{SOON, config, pool, service, tcp, within};
 
 mod addresses;
 mod failing;
+mod random;
 mod settings;
 
 const WEB: &str = "192.0.2.10:80";
