@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use tracing::warn;
+
 use super::clock;
-use super::remembered;
+use super::remembered::{self, LeftOut};
 use crate::anew::{Breaks, Part, Watch};
 use crate::engine::Time;
 use crate::engine::announcements::VirtualAddress;
@@ -21,8 +23,8 @@ use crate::engine::memory::Memory;
 use crate::engine::model::Timeouts;
 use crate::engine::table::ServiceId;
 
-/// A state file larger than this is not one of ours: 100,000 checks take some 20 MB.
-const LARGEST: u64 = 64 << 20;
+/// A larger one is not written, and so not read: a check takes some 200 bytes, an order what its words take.
+const LARGEST: u64 = 512 << 20;
 
 /// Of the text, which is never whole in memory.
 const BUFFER: usize = 64 << 10;
@@ -52,24 +54,33 @@ pub(super) enum StateError {
 
 /// What the last run left behind; `None` if there is no file. Verdicts of another boot lose their age.
 pub(super) fn read(path: &Path, now: Time) -> Result<Option<State>, StateError> {
-    let text = match read_bounded(path) {
+    let text = match read_bounded(path, LARGEST) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(StateError::Unreadable { path: path.to_owned(), source }),
     };
-    match remembered::parse(&text, &clock::boot_id(), now) {
-        Ok(state) => Ok(Some(state)),
+    let mut left_out = LeftOut::default();
+    match remembered::parse(&text, &clock::boot_id(), now, &mut left_out) {
+        Ok(state) => {
+            left_out.lines().for_each(|what| warn!("state file {}: left out: {what}", path.display()));
+            Ok(Some(state))
+        }
         Err(reason) => Err(StateError::Malformed { path: path.to_owned(), reason }),
     }
 }
 
-fn read_bounded(path: &Path) -> std::io::Result<String> {
+fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(path)?;
     let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text)?;
+    // What is no plain file may have no length.
+    let is_small = file.metadata()?.len() <= most;
+    if !is_small || file.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        let reason = format!("it is larger than {} MiB", most >> 20);
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, reason));
+    }
     Ok(text)
 }
 
@@ -94,14 +105,12 @@ impl StateFile {
     pub(super) fn spawn(path: PathBuf, breaks: &Breaks) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(QUEUE);
         let mut watch = Watch::over(Part::StateFile, breaks);
-        let thread = std::thread::Builder::new()
-            .name("state-file".to_owned())
-            .spawn(move || {
-                while watch.breaks_here(|| {
-                    write_states(&path, &receiver);
-                    Ok(())
-                }) {}
-            })?;
+        let thread = std::thread::Builder::new().name("state-file".to_owned()).spawn(move || {
+            while watch.breaks_here(|| {
+                write_states(&path, &receiver);
+                Ok(())
+            }) {}
+        })?;
         Ok(Self { sender, thread })
     }
 
@@ -177,7 +186,7 @@ fn write_and_rename(
     }
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
     let mut text = BufWriter::with_capacity(BUFFER, file);
-    let stamp_at = remembered::write(state, boot_id, &mut text)?;
+    let stamp_at = remembered::write(state, boot_id, &mut text, LARGEST)?;
     let file = text.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.sync_all()?;
     std::fs::rename(temporary, path)?;

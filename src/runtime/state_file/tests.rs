@@ -10,6 +10,8 @@ use super::*;
 use crate::engine::memory::RememberedVirtualServer;
 use crate::runtime::testing::{tcp, within};
 
+mod large;
+
 struct Place {
     directory: TempDir,
     path: PathBuf,
@@ -323,7 +325,8 @@ fn links_pipes_and_endless_files_are_refused_without_waiting() {
     fs::remove_file(&place.path).unwrap();
     // Sparse, and larger than anything that is read.
     File::create(&place.path).unwrap().set_len(u64::from(u32::MAX)).unwrap();
-    assert!(matches!(read(&place.path, clock::now()), Err(StateError::Malformed { .. })));
+    let refused = read(&place.path, clock::now()).unwrap_err().to_string();
+    assert!(refused.ends_with("it is larger than 512 MiB"), "{refused}");
 }
 
 // -- the queue ------------------------------------------------------------------------------
