@@ -2,6 +2,7 @@
 //! IPVS table kept right. ARCHITECTURE.md has the map.
 
 pub mod addresses;
+pub mod anew;
 pub mod checks;
 pub mod config;
 pub mod control;

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use super::socket::{DATAGRAM, Socket};
 use super::{Picture, ReadError, Reader};
+use crate::anew::{Breaks, Part, Watch};
 
 /// Between two looks without a reason.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -46,13 +47,16 @@ impl Watcher {
     }
 }
 
-/// Starts the thread.
-pub fn spawn_watcher() -> io::Result<Watcher> {
+/// Starts the thread. If it breaks off it is begun anew, and what was known counts on meanwhile.
+pub fn spawn_watcher(breaks: &Breaks) -> io::Result<Watcher> {
     let mut reader = Reader::new();
-    spawn_with(move || reader.read())
+    spawn_with(move || reader.read(), breaks)
 }
 
-fn spawn_with(read: impl FnMut() -> Result<Picture, ReadError> + Send + 'static) -> io::Result<Watcher> {
+fn spawn_with(
+    read: impl FnMut() -> Result<Picture, ReadError> + Send + 'static,
+    breaks: &Breaks,
+) -> io::Result<Watcher> {
     let (heard, bell) = io::pipe()?;
     nix::fcntl::fcntl(&bell, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
     let (sender, pictures) = watch::channel(None);
@@ -66,7 +70,13 @@ fn spawn_with(read: impl FnMut() -> Result<Picture, ReadError> + Send + 'static)
         rest: PAUSE,
         buffer: vec![0; DATAGRAM],
     };
-    std::thread::Builder::new().name("address-watcher".to_owned()).spawn(move || watching.run())?;
+    let mut watch = Watch::over(Part::AddressWatcher, breaks);
+    std::thread::Builder::new().name("address-watcher".to_owned()).spawn(move || {
+        while watch.breaks_here(|| {
+            watching.run();
+            Ok(())
+        }) {}
+    })?;
     Ok(Watcher { bell, pictures })
 }
 

@@ -2,44 +2,23 @@
 //!
 //! Must not hide it: the outcome's phase is [`Phase::Internal`], for the caller to log and count.
 
-use std::any::Any;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Instant;
 
+use crate::anew::caught;
 use crate::engine::model::{Fault, Outcome, Phase, Verdict};
 
 /// Awaits `future`, which has `started`; if it panics, the outcome is a failure in [`Phase::Internal`] with the
 /// panic's text, and the future is not polled again.
 pub async fn guarded<F: Future<Output = Outcome>>(started: Instant, future: F) -> Outcome {
-    let mut future = pin!(future);
-    poll_fn(move |cx| {
-        // Nothing outlives the future that it could have left half changed: a probe owns its
-        // socket and shares only immutable data.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(polled) => polled,
-            Err(payload) => Poll::Ready(Outcome {
-                verdict: Verdict::Failure(Fault {
-                    phase: Phase::Internal,
-                    reason: format!("the check panicked: {}", text_of(payload.as_ref())),
-                }),
-                latency: started.elapsed(),
-            }),
-        }
+    // Nothing outlives the future that it could have left half changed: a probe owns its socket and shares only
+    // immutable data.
+    caught(future).await.unwrap_or_else(|panic| Outcome {
+        verdict: Verdict::Failure(Fault {
+            phase: Phase::Internal,
+            reason: format!("the check panicked: {panic}"),
+        }),
+        latency: started.elapsed(),
     })
-    .await
-}
-
-fn text_of(payload: &(dyn Any + Send)) -> &str {
-    if let Some(text) = payload.downcast_ref::<&str>() {
-        text
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text
-    } else {
-        "no text"
-    }
 }
 
 #[cfg(test)]

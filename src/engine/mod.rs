@@ -239,10 +239,16 @@ impl Engine {
         self.schedule.len()
     }
 
-    /// How far behind its time the most overdue check is: waiting to be started, or to end. Ask before
-    /// [`Engine::handle_timeout`]: after it nothing waits to be started.
+    /// How far behind its time the most overdue check is: waiting to be started, be it as a command that nobody has
+    /// taken yet, or to end. Ask before [`Engine::handle_timeout`]: it makes commands of those that wait.
     pub fn lateness(&self, now: Time) -> Duration {
-        self.schedule.lateness(now)
+        // The first is the oldest.
+        let waiting = self.commands.iter().find_map(|command| match command {
+            Command::Start { id, .. } => self.schedule.entry(*id),
+            Command::Cancel { .. } => None,
+        });
+        let waited = waiting.map_or(Duration::ZERO, |entry| now.since(entry.due_at()));
+        self.schedule.lateness(now).max(waited)
     }
 
     /// Counts one outcome for one checker. Must it be tried again before its next turn?

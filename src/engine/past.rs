@@ -49,9 +49,9 @@ pub(super) struct PastServer {
 impl PastServer {
     /// As much as is known of a server that was never heard of.
     fn is_nothing(&self) -> bool {
-        let Self { passes_checks, was_alive, since, kept, told, order, operator_weight, checkers } = self;
+        let Self { passes_checks, was_alive, since, kept, told, checkers } = self;
         let is_unsaid = passes_checks.is_none() && was_alive.is_none() && since.is_none() && !kept && !told;
-        is_unsaid && order.is_none() && operator_weight.is_none() && checkers.is_empty()
+        is_unsaid && checkers.is_empty()
     }
 }
 

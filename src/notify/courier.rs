@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::event::Event;
+use crate::anew::{Breaks, Part, Watch};
 use crate::engine::model::EventKind;
 
 /// Events that wait for one receiver. The oldest give way: the newest tell the state that holds.
@@ -22,6 +23,9 @@ const LAST_TRIES: Duration = Duration::from_millis(500);
 
 /// The settings of a receiver, and how it is told.
 pub(super) trait Deliver: Sized + Send + Sync + PartialEq + 'static {
+    /// What its tasks are.
+    const PART: Part;
+
     /// Delivers what is in the outbox until it is closed and empty.
     fn work(outbox: Arc<Outbox<Self>>) -> impl Future<Output = ()> + Send;
 
@@ -40,13 +44,22 @@ pub(super) struct Courier<S> {
 }
 
 impl<S: Deliver> Courier<S> {
-    pub(super) fn spawn(runtime: &Handle, settings: S, tally: Tally) -> Self {
-        Self::with_limit(runtime, settings, tally, MAX_WAITING)
+    pub(super) fn spawn(runtime: &Handle, settings: S, tally: Tally, breaks: &Breaks) -> Self {
+        Self::with_limit(runtime, settings, tally, breaks, MAX_WAITING)
     }
 
-    pub(super) fn with_limit(runtime: &Handle, settings: S, tally: Tally, limit: usize) -> Self {
+    pub(super) fn with_limit(
+        runtime: &Handle,
+        settings: S,
+        tally: Tally,
+        breaks: &Breaks,
+        limit: usize,
+    ) -> Self {
         let outbox = Arc::new(Outbox::new(settings, tally, limit));
-        let task = runtime.spawn(S::work(Arc::clone(&outbox)));
+        let mut watch = Watch::over(S::PART, breaks);
+        let ours = Arc::clone(&outbox);
+        // What waits is kept. An event that breaks it is tried again until it gives way to newer ones.
+        let task = runtime.spawn(async move { while watch.breaks(S::work(Arc::clone(&ours))).await {} });
         Self { outbox, task }
     }
 
@@ -60,15 +73,8 @@ impl<S: Deliver> Courier<S> {
     }
 
     /// Returns at once.
-    pub(super) fn tell(&mut self, runtime: &Handle, event: &Arc<Event>) {
-        if !self.outbox.push(event) {
-            return;
-        }
-        if self.task.is_finished() {
-            let label = self.settings().label();
-            tracing::error!("{label}: the task that sends broke off and is started anew");
-            self.task = runtime.spawn(S::work(Arc::clone(&self.outbox)));
-        }
+    pub(super) fn tell(&self, event: &Arc<Event>) {
+        self.outbox.push(event);
     }
 
     /// Delivers what waits, no longer than `limit`; the number of events that were not delivered.
@@ -253,11 +259,11 @@ impl<S: Deliver> Outbox<S> {
         }
     }
 
-    /// Whether it is one that the receiver wants.
-    fn push(&self, event: &Arc<Event>) -> bool {
+    /// If it is one that the receiver wants.
+    fn push(&self, event: &Arc<Event>) {
         let mut state = self.lock();
         if !state.settings.events().contains(&event.kind) {
-            return false;
+            return;
         }
         state.waiting.push_back(Arc::clone(event));
         if state.waiting.len() > self.limit {
@@ -271,7 +277,6 @@ impl<S: Deliver> Outbox<S> {
         }
         drop(state);
         self.changed.notify_one();
-        true
     }
 
     fn change(&self, settings: S) {
@@ -335,66 +340,4 @@ impl Complaint {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::notify::testing;
-
-    /// Told nothing by itself.
-    #[derive(Debug, PartialEq)]
-    struct Silent(BTreeSet<EventKind>);
-
-    impl Deliver for Silent {
-        async fn work(_: Arc<Outbox<Self>>) {}
-
-        fn events(&self) -> &BTreeSet<EventKind> {
-            &self.0
-        }
-
-        fn label(&self) -> String {
-            "silent".to_owned()
-        }
-    }
-
-    fn outbox(limit: usize) -> (Outbox<Silent>, Tally) {
-        let tally = Tally::default();
-        (Outbox::new(Silent(BTreeSet::from(EventKind::ALL)), tally.clone(), limit), tally)
-    }
-
-    fn push(outbox: &Outbox<Silent>, sequences: std::ops::RangeInclusive<u64>) {
-        for sequence in sequences {
-            assert!(outbox.push(&Arc::new(Event { sequence, ..testing::down() })));
-        }
-    }
-
-    fn sequences(batch: &Batch) -> Vec<u64> {
-        batch.events.iter().map(|event| event.sequence).collect()
-    }
-
-    #[test]
-    fn what_gave_way_while_it_was_taken_is_not_lost() {
-        let (outbox, tally) = outbox(2);
-        push(&outbox, 1..=2);
-        let batch = outbox.batch(usize::MAX).unwrap();
-        push(&outbox, 3..=5);
-        assert_eq!(tally.counters().dropped, 1, "3; of 1 and 2 nobody knows yet");
-        outbox.done(&batch, Done::Delivered);
-        assert_eq!(tally.counters(), Delivered { delivered: 2, dropped: 1, ..Delivered::default() });
-        let batch = outbox.batch(usize::MAX).unwrap();
-        assert_eq!((sequences(&batch), batch.dropped), (vec![4, 5], 1));
-    }
-
-    #[test]
-    fn what_gave_way_while_it_was_tried_in_vain_is_lost() {
-        let (outbox, tally) = outbox(2);
-        push(&outbox, 1..=2);
-        outbox.batch(1).unwrap();
-        push(&outbox, 3..=4);
-        outbox.failed();
-        assert_eq!(tally.counters(), Delivered { failed: 1, dropped: 2, ..Delivered::default() });
-        let batch = outbox.batch(1).unwrap();
-        assert_eq!((sequences(&batch), batch.dropped), (vec![3], 2));
-        push(&outbox, 5..=5);
-        assert_eq!(outbox.abandon(), 2);
-        assert_eq!(tally.counters().dropped, 5, "3 was under way when all ended");
-    }
-}
+mod tests;

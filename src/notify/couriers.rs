@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::courier::{Courier, Deliver, Delivered, Tally};
 use super::event::Event;
+use crate::anew::Breaks;
 use crate::engine::model::{Mail, Notify, Webhook};
 
 /// For a receiver that the configuration no longer has, to be told what happened before.
@@ -23,15 +24,17 @@ pub(super) struct Couriers {
     webhooks: Vec<Courier<Webhook>>,
     mailed: Tally,
     posted: Tally,
+    breaks: Breaks,
     /// Each ends by itself within [`RETIREMENT`].
     retiring: JoinSet<usize>,
 }
 
 impl Couriers {
-    pub(super) fn new(runtime: Handle, settings: &Notify) -> Self {
+    pub(super) fn new(runtime: Handle, settings: &Notify, breaks: Breaks) -> Self {
         let (mailed, posted) = (Tally::default(), Tally::default());
         let retiring = JoinSet::new();
-        let mut couriers = Self { runtime, mail: None, webhooks: Vec::new(), mailed, posted, retiring };
+        let mut couriers =
+            Self { runtime, mail: None, webhooks: Vec::new(), mailed, posted, breaks, retiring };
         couriers.configure(settings);
         couriers
     }
@@ -55,9 +58,9 @@ impl Couriers {
     }
 
     /// Returns at once.
-    pub(super) fn tell(&mut self, event: &Arc<Event>) {
-        self.mail.iter_mut().for_each(|mail| mail.tell(&self.runtime, event));
-        self.webhooks.iter_mut().for_each(|webhook| webhook.tell(&self.runtime, event));
+    pub(super) fn tell(&self, event: &Arc<Event>) {
+        self.mail.iter().for_each(|mail| mail.tell(event));
+        self.webhooks.iter().for_each(|webhook| webhook.tell(event));
     }
 
     pub(super) fn mail_counters(&self) -> Delivered {
@@ -98,7 +101,7 @@ impl Couriers {
         is_same: impl Fn(&S) -> bool,
     ) -> Courier<S> {
         let Some(at) = old.iter().position(|courier| is_same(&courier.settings())) else {
-            return Courier::spawn(&self.runtime, settings.clone(), tally.clone());
+            return Courier::spawn(&self.runtime, settings.clone(), tally.clone(), &self.breaks);
         };
         let courier = old.swap_remove(at);
         if *courier.settings() != *settings {

@@ -1,7 +1,9 @@
 //! Mail about changes of state: what happens within a moment is one mail, and mails keep a distance.
 //!
-//! A mail that cannot be sent waits with what happens after it, and is tried again.
+//! A mail that cannot be sent waits with what happens after it, and is tried again. One that is taken for some of its
+//! recipients is done; [`late`] tries again for those who were put off.
 
+mod late;
 mod letter;
 mod session;
 
@@ -16,9 +18,11 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::courier::{Complaint, Deliver, Done, Outbox};
+use crate::anew::Part;
 use crate::engine::model::{EventKind, Mail};
+use late::Late;
 use letter::Letter;
-use session::Session;
+use session::{Sent, Session};
 
 /// What one failure brings along, such as a lost quorum, comes within this time.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -26,13 +30,29 @@ const MOMENT: Duration = Duration::from_secs(1);
 const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
 
 impl Deliver for Mail {
+    const PART: Part = Part::Mail;
+
     async fn work(outbox: Arc<Outbox<Self>>) {
         let mut session = Session::default();
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);
         let mut complaint = Complaint::default();
         let mut last: Option<Instant> = None;
-        while outbox.has_more().await {
+        let mut late = Late::default();
+        loop {
+            let more = tokio::select! {
+                more = outbox.has_more() => Some(more),
+                () = late.due() => None,
+            };
             let settings = outbox.settings();
+            // For those who were put off this is also the last time, if it is the end.
+            if more != Some(true) {
+                late.retry(&mut session, &settings, &settings.label()).await;
+            }
+            match more {
+                Some(true) => {}
+                Some(false) => return,
+                None => continue,
+            }
             let moment = Instant::now() + MOMENT;
             let distance = last.map(|last| last + settings.min_interval);
             outbox.gather(distance.map_or(moment, |distance| distance.max(moment))).await;
@@ -41,11 +61,11 @@ impl Deliver for Mail {
                 let Some(batch) = outbox.batch(usize::MAX) else { break };
                 let label = settings.label();
                 let letter = Letter::new(&batch.events, batch.dropped);
-                match session.deliver(&settings, &letter).await {
-                    Ok(refused) => {
+                match session.deliver(&settings, &letter, &settings.to).await.and_then(Sent::by_somebody) {
+                    Ok(sent) => {
                         outbox.done(&batch, Done::Delivered);
                         complaint.over(&label);
-                        refused.iter().for_each(|refusal| tracing::warn!("{label}: not for all: {refusal}"));
+                        late.owe(letter, sent.not_taken, &label);
                         backoff.reset();
                         last = Some(Instant::now());
                         break;

@@ -15,6 +15,7 @@ use super::event::{Event, EventKind};
 use super::fifo::Fifo;
 use super::lines;
 use super::standing::{self, Standing};
+use crate::anew::Breaks;
 use crate::engine::model::{Argv, Notify};
 
 /// For the reader of a FIFO that is configured no longer.
@@ -37,6 +38,7 @@ pub struct Outlets {
     audience: Audience,
     runtime: Handle,
     settings: Notify,
+    breaks: Breaks,
     scripts: Dispatcher,
     couriers: Couriers,
     fifo: Option<Fifo>,
@@ -68,14 +70,20 @@ impl Audience {
 impl Outlets {
     /// All of them live on `runtime`, which needs time and I/O enabled. Scripts are run by `helper`,
     /// which is an lvsd.
-    pub fn new(runtime: Handle, helper: PathBuf, settings: &Notify, audience: Audience) -> Self {
+    pub fn new(
+        runtime: Handle,
+        helper: PathBuf,
+        settings: &Notify,
+        audience: Audience,
+        breaks: Breaks,
+    ) -> Self {
         let scripts = Dispatcher::new(runtime.clone(), helper, Limits::default());
         let asking = Arc::new(Bell::new());
         let retired = JoinSet::new();
         let settings = audience.hears(settings);
-        let couriers = Couriers::new(runtime.clone(), &settings);
+        let couriers = Couriers::new(runtime.clone(), &settings, breaks.clone());
         let mut outlets =
-            Self { audience, runtime, settings, scripts, couriers, fifo: None, asking, retired };
+            Self { audience, runtime, settings, breaks, scripts, couriers, fifo: None, asking, retired };
         outlets.open_fifo();
         outlets
     }
@@ -96,7 +104,7 @@ impl Outlets {
 
     fn open_fifo(&mut self) {
         let user = self.settings.script_user.clone();
-        let start = |path| Fifo::start(&self.runtime, path, user, Arc::clone(&self.asking));
+        let start = |path| Fifo::start(&self.runtime, path, user, Arc::clone(&self.asking), &self.breaks);
         self.fifo = self.settings.fifo.clone().map(start);
     }
 

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::courier::{Batch, Complaint, Deliver, Done, Outbox};
+use crate::anew::Part;
 use crate::engine::model::{EventKind, Webhook};
 use post::{Answer, Client};
 
@@ -24,6 +25,8 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 impl Deliver for Webhook {
+    const PART: Part = Part::Webhook;
+
     async fn work(outbox: Arc<Outbox<Self>>) {
         let mut client = Client::default();
         let mut backoff = Backoff::new(RETRY.0, RETRY.1);

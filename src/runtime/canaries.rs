@@ -13,8 +13,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
+use crate::anew::{Breaks, Part};
 use crate::engine::Event;
 use crate::engine::model::SelfTest;
 use crate::engine::self_test::Canary;
@@ -27,6 +28,7 @@ const SHORTEST: Duration = Duration::from_millis(250);
 pub(super) struct Canaries {
     settings: Option<Settings>,
     asking: Option<Asking>,
+    breaks: Breaks,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +53,8 @@ impl Drop for Asking {
 }
 
 impl Canaries {
-    pub(super) fn new(config: &SelfTest) -> Self {
-        let mut canaries = Self::default();
+    pub(super) fn new(config: &SelfTest, breaks: Breaks) -> Self {
+        let mut canaries = Self { breaks, ..Self::default() };
         canaries.configure(config);
         canaries
     }
@@ -83,11 +85,9 @@ impl Canaries {
     }
 
     /// The task has ended by itself, which a panic does; its hook has printed that. The last round must not
-    /// count for ever, and a guard that is broken lets verdicts through.
+    /// count for ever, and a guard that is broken lets verdicts through: until the next one they count as answering.
     fn begin_anew(&mut self) -> Canary {
-        error!(
-            "the task that asks the canaries has ended by itself: begun anew, they count as answering until then"
-        );
+        self.breaks.note(Part::Canaries, "they count as answering meanwhile");
         self.asking = self.settings.clone().map(|settings| {
             let first = Instant::now() + settings.interval;
             spawn_asking(settings, first)
@@ -241,8 +241,8 @@ mod tests {
     async fn a_task_that_ends_by_itself_is_begun_anew() {
         let nobody = vec!["255.255.255.255:9".parse().unwrap()];
         let asked = SelfTest { canary: nobody, canary_interval: SECOND / 100, ..SelfTest::off() };
-        let mut canaries = Canaries::new(&asked);
-        for _ in 0..3 {
+        let mut canaries = Canaries::new(&asked, Breaks::default());
+        for round in 1..=3 {
             canaries.asking.as_ref().unwrap().task.abort();
             let mut found = Vec::new();
             while found.last() != Some(&Canary::Answers) {
@@ -251,6 +251,7 @@ mod tests {
             assert!(found.len() <= 2, "at most what was found before: {found:?}");
             let next = timeout(5 * SECOND, canaries.round()).await;
             assert!(matches!(next, Ok(Canary::Silent(_))), "it asks again: {next:?}");
+            assert!(canaries.breaks.counts().any(|counted| counted == (Part::Canaries, round)));
         }
     }
 
@@ -259,7 +260,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
         let asked = SelfTest { canary: vec![open], canary_interval: SECOND / 100, ..SelfTest::off() };
-        let mut canaries = Canaries::new(&SelfTest::off());
+        let mut canaries = Canaries::new(&SelfTest::off(), Breaks::default());
         assert!(timeout(SECOND / 10, canaries.round()).await.is_err(), "nobody to ask");
         canaries.configure(&asked);
         for _ in 0..3 {

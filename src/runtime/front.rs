@@ -1,5 +1,5 @@
 //! The front thread: HTTP and the control socket, on a runtime of their own. However busy clients
-//! keep it, checks run on another thread.
+//! keep it, checks run on another thread. If it breaks off it is begun anew, with the same sockets.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -17,6 +17,7 @@ use super::requests::Ask;
 use super::scraping::{SCRAPES, Scrape, Scraper};
 use super::start::chain;
 use super::target::Target;
+use crate::anew::{Breaks, Part, Watch, caught};
 use crate::control::server::{self, Limits as ControlLimits, Refused};
 use crate::control::socket::{self, SocketFile};
 use crate::control::whereabouts::{self, Left};
@@ -54,10 +55,14 @@ impl Clients {
     }
 }
 
-/// What it serves.
+/// What it serves: whatever a run of it takes is made anew from this.
 struct Listeners {
-    http: Option<(std::net::TcpListener, Routes)>,
-    control: Option<(UnixListener, SocketFile, Option<Left>)>,
+    http: Option<std::net::TcpListener>,
+    routes: Box<dyn Fn() -> Routes + Send>,
+    control: Option<UnixListener>,
+    /// What is taken away with it: the socket's file, and the word of where it is.
+    _files: Option<(Option<Left>, SocketFile)>,
+    asks: mpsc::Sender<Ask>,
     /// What they turned away.
     closed: Closed,
     refused: Refused,
@@ -80,6 +85,7 @@ impl Front {
         clients: Clients,
     ) -> Result<Self, String> {
         let Clients { asks, scrapes, looks, log } = clients;
+        let breaks = log.breaks().clone();
         let (closed, refused) = (Closed::default(), Refused::default());
         let scraper = Scraper {
             scrapes,
@@ -87,12 +93,13 @@ impl Front {
             lost: Arc::new(move || log.lost()),
             refused: refused.clone(),
             closed: closed.clone(),
+            breaks: breaks.clone(),
             started: SystemTime::now(),
         };
-        let aggregator = &dependencies.aggregator;
-        let routes = || {
-            let metrics = Exporter::new(scraper.into_source());
-            let page = Page::new(pictures::source(looks));
+        let aggregator = Arc::clone(&dependencies.aggregator);
+        let routes = move || {
+            let metrics = Exporter::new(scraper.clone().into_source());
+            let page = Page::new(pictures::source(looks.clone()));
             page.routes(Routes::new())
                 .with("/healthz", aggregator.live_handler())
                 .with("/readyz", aggregator.ready_handler())
@@ -101,33 +108,36 @@ impl Front {
         let bound = config.daemon.http.map(http::bind).transpose().map_err(chain);
         let http = optional(target, bound)?.flatten().map(|(listener, address)| {
             announce::listening("health", address);
-            (listener, routes())
+            listener
         });
         let control = optional(
             target,
             socket::bind(&config.daemon.control_socket, &config.daemon.control).map_err(chain),
         )?;
-        let control = control.map(|(listener, file)| {
-            let left = leave_word(path, file.path());
-            (listener, file, left)
-        });
-        let listeners = Listeners { http, control, closed, refused };
-        Self::spawn(listeners, asks).map_err(|e| format!("cannot start the front thread: {e}"))
+        let (control, files) =
+            control.map(|(listener, file)| (listener, (leave_word(path, file.path()), file))).unzip();
+        let routes = Box::new(routes);
+        let listeners = Listeners { http, routes, control, _files: files, asks, closed, refused };
+        Self::spawn(listeners, &breaks).map_err(|e| format!("cannot start the front thread: {e}"))
     }
 
-    fn spawn(listeners: Listeners, asks: mpsc::Sender<Ask>) -> std::io::Result<Self> {
+    fn spawn(mut listeners: Listeners, breaks: &Breaks) -> std::io::Result<Self> {
         let (stop, stopping) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let mut watch = Watch::over(Part::Front, breaks);
         let thread = std::thread::Builder::new()
             .name("front".to_owned())
-            .spawn(move || runtime.block_on(serve(listeners, asks, stopping)))?;
+            // One that breaks at its end has ended.
+            .spawn(
+                move || while watch.breaks_here(|| run(&mut listeners, &stopping)) && !*stopping.borrow() {},
+            )?;
         Ok(Self { stop, thread })
     }
 
     /// Answers that are under way are finished first, within the limits of each server.
     pub(super) fn join(self) {
         self.stop.send_replace(true);
-        // A panic in there has been printed by its hook.
+        self.thread.thread().unpark();
+        // It catches what panics in there.
         let _ = self.thread.join();
     }
 }
@@ -152,29 +162,44 @@ fn optional<T>(target: Target, result: Result<T, String>) -> Result<Option<T>, S
     }
 }
 
-async fn serve(listeners: Listeners, asks: mpsc::Sender<Ask>, stopping: watch::Receiver<bool>) {
-    let stop = |mut stopping: watch::Receiver<bool>| async move {
-        // The sender is dropped only with the daemon: that is a stop as well.
-        let _ = stopping.wait_for(|stop| *stop).await;
-    };
+/// Until it is stopped. What clients had asked for when it broke is gone; those who wait to be let in wait on.
+fn run(listeners: &mut Listeners, stopping: &watch::Receiver<bool>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let ended = runtime.block_on(caught(serve(listeners, stopping)));
+    // A name service that hangs must not hold it up.
+    runtime.shutdown_background();
+    ended.flatten()
+}
+
+async fn serve(listeners: &mut Listeners, stopping: &watch::Receiver<bool>) -> Result<(), String> {
+    let Listeners { http, routes, control, _files, asks, closed, refused } = listeners;
     let http = async {
-        if let Some((listener, routes)) = listeners.http
-            && let Err(error) =
-                http::serve(listener, routes, Limits::default(), listeners.closed, stop(stopping.clone()))
-                    .await
-        {
-            warn!("HTTP listener: {error}");
-        }
+        let Some(listener) = http.as_ref().map(std::net::TcpListener::try_clone).transpose()? else {
+            return Ok(());
+        };
+        http::serve(listener, routes(), Limits::default(), closed.clone(), end(http, stopping)).await
     };
     let control = async {
-        if let Some((listener, file, left)) = listeners.control {
-            let limits = ControlLimits::default();
-            let stop = stop(stopping.clone());
-            if let Err(error) = server::serve(listener, asks, limits, listeners.refused, stop).await {
-                warn!("control socket: {error}");
-            }
-            drop((left, file));
-        }
+        let Some(listener) = control.as_ref().map(UnixListener::try_clone).transpose()? else {
+            return Ok(());
+        };
+        let limits = ControlLimits::default();
+        server::serve(listener, asks.clone(), limits, refused.clone(), end(control, stopping)).await
     };
-    tokio::join!(http, control);
+    tokio::try_join!(named("HTTP listener", http), named("control socket", control)).map(drop)
 }
+
+async fn named(what: &str, serving: impl Future<Output = std::io::Result<()>>) -> Result<(), String> {
+    serving.await.map_err(|error| format!("{what}: {error}"))
+}
+
+/// Waits to be stopped. Nobody is let in after that.
+async fn end<L>(listener: &mut Option<L>, stopping: &watch::Receiver<bool>) {
+    // The sender is dropped only with the daemon: that is a stop as well.
+    let _ = stopping.clone().wait_for(|stop| *stop).await;
+    *listener = None;
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,10 +15,13 @@ const NAME: &str = "lvsd.lock";
 /// After an accept that failed for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Held as long as it lives, by a task that takes who comes to ask out of the queue: the one that finds
-/// it full would not learn who we are.
+/// Held as long as it lives, whatever becomes of the task that takes who comes to ask out of the queue: the one that
+/// finds it full would not learn who we are.
 #[derive(Debug)]
-pub(super) struct Lock(JoinHandle<()>);
+pub(super) struct Lock {
+    _listener: UnixListener,
+    task: JoinHandle<()>,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LockError {
@@ -39,8 +42,8 @@ impl Lock {
         match UnixListener::bind_addr(&address) {
             Ok(listener) => {
                 listener.set_nonblocking(true)?;
-                let listener = tokio::net::UnixListener::from_std(listener)?;
-                Ok(Self(tokio::spawn(turn_away(listener))))
+                let asked = tokio::net::UnixListener::from_std(listener.try_clone()?)?;
+                Ok(Self { _listener: listener, task: tokio::spawn(turn_away(asked)) })
             }
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => Err(LockError::Held(holder(name))),
             Err(e) => Err(e.into()),
@@ -50,7 +53,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -78,6 +81,15 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+
+    #[tokio::test]
+    async fn it_is_held_also_when_its_task_has_broken_off() {
+        let name = format!("lvsd.lock.broken.{}", std::process::id());
+        let mut lock = Lock::take_as(&name).unwrap();
+        lock.task.abort();
+        assert!((&mut lock.task).await.is_err());
+        assert!(matches!(Lock::take_as(&name), Err(LockError::Held(_))));
+    }
 
     #[tokio::test]
     async fn it_is_held_once_and_names_its_holder_however_many_ask() {

@@ -17,6 +17,7 @@ use tracing::{error, warn};
 use super::clock;
 use super::watcher::Files;
 use crate::addresses::{Picture, ReadError, Reader, Watcher, spawn_watcher};
+use crate::anew::Breaks;
 use crate::engine::model::{ActiveWhen, Config};
 use crate::engine::{Holder, Presence, Time};
 
@@ -99,6 +100,7 @@ pub(super) struct Surroundings {
     /// Something changed while one was under way.
     again: bool,
     next_look: Time,
+    breaks: Breaks,
 }
 
 #[derive(Debug)]
@@ -116,17 +118,17 @@ struct Look {
     said: bool,
 }
 
-/// The thread that follows addresses has broken off.
+/// The thread that follows addresses has broken off, and was not begun anew.
 #[derive(Debug)]
 pub(super) struct Ended;
 
 impl Surroundings {
     /// Begins to follow what `config` asks for. Until [`Surroundings::known`] nothing is.
-    pub(super) fn begin(config: &Config) -> std::io::Result<Self> {
-        let mut new = Self { asks_for_addresses: asks_for_addresses(config), ..Self::default() };
+    pub(super) fn begin(config: &Config, breaks: Breaks) -> std::io::Result<Self> {
+        let mut new = Self { asks_for_addresses: asks_for_addresses(config), breaks, ..Self::default() };
         new.files = files(config);
         if new.asks_for_addresses {
-            new.following = Some(Following::start()?);
+            new.following = Some(Following::start(&new.breaks)?);
         }
         Ok(new)
     }
@@ -236,7 +238,7 @@ impl Surroundings {
         if self.following.is_some() {
             return;
         }
-        match Following::start() {
+        match Following::start(&self.breaks) {
             Ok(following) => self.following = Some(following),
             Err(problem) => error!("cannot follow this host's addresses: {problem}; trying again"),
         }
@@ -244,8 +246,8 @@ impl Surroundings {
 }
 
 impl Following {
-    fn start() -> std::io::Result<Self> {
-        let watcher = spawn_watcher()?;
+    fn start(breaks: &Breaks) -> std::io::Result<Self> {
+        let watcher = spawn_watcher(breaks)?;
         let pictures = watcher.pictures();
         Ok(Self { _watcher: watcher, pictures })
     }

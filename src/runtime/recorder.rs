@@ -227,7 +227,10 @@ impl Recorder {
             return (std::mem::take(&mut self.held), None);
         }
         let (mut free, mut news) = (Held::default(), None);
-        if self.is_urgent() && now.since(*self.held_since.get_or_insert(now)) >= PATIENCE {
+        if !self.is_urgent() {
+            // A reload may have taken back what waited, without a write.
+            self.held_since = None;
+        } else if now.since(*self.held_since.get_or_insert(now)) >= PATIENCE {
             news = (!std::mem::replace(&mut self.failing, true)).then_some(News::Stuck);
             self.changed = true;
             free = self.release_all();

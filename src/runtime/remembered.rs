@@ -1,12 +1,22 @@
-//! The state file's text: JSON, version 1, made from and into plain values. Hostile or damaged text
-//! is an error, never a panic, and never half of a state.
+//! The state file's text: JSON, version 1, made from and into plain values. Damaged text is an error, never a panic,
+//! and never half of a state; in a text that is whole, an entry that is not understood costs itself alone.
+
+mod left_out;
+mod salvage;
+mod writing;
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+pub(super) use left_out::LeftOut;
+#[cfg(test)]
+use writing::Stored;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) use writing::render;
+pub(super) use writing::{stamp, write};
 
 use super::state_file::State;
 use crate::engine::announcements::VirtualAddress;
@@ -18,18 +28,13 @@ use crate::engine::{CheckerState, Identity, Time};
 
 const VERSION: u32 = 1;
 
-/// A time as text of fixed width, so that it can be replaced in place.
-pub(super) fn stamp(now: Time) -> String {
-    format!("{:020}", now.as_nanos())
-}
-
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<Pools> {
+struct File<Stamp, Pools> {
     version: u32,
     boot_id: String,
     /// Nanoseconds since boot when the verdicts were known to be current.
-    stamp: String,
+    stamp: Stamp,
     owned: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     announced: BTreeSet<String>,
@@ -39,15 +44,6 @@ struct File<Pools> {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left: Vec<u64>,
     virtual_servers: Pools,
-}
-
-/// Written one after the other: all of them at once are several times as large as the memory of them.
-struct Pools<'a>(&'a [RememberedVirtualServer]);
-
-impl Serialize for Pools<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(render_pool))
-    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,107 +110,16 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-// -- writing --------------------------------------------------------------------------------
-
-/// Writes the text of a state; where in it the stamp stands.
-pub(super) fn write(state: &State, boot_id: &str, to: impl Write) -> std::io::Result<u64> {
-    let State { memory, owned, announced, original_timeouts } = state;
-    let seconds = |t: Option<NonZeroU32>| t.map_or(0, NonZeroU32::get);
-    let stamp = stamp(memory.saved_at.unwrap_or(Time::ZERO));
-    let file = File {
-        version: VERSION,
-        boot_id: boot_id.to_owned(),
-        stamp: stamp.clone(),
-        owned: owned.iter().map(ToString::to_string).collect(),
-        announced: announced.iter().map(ToString::to_string).collect(),
-        original_timeouts: original_timeouts.map(|t| [seconds(t.tcp), seconds(t.tcp_fin), seconds(t.udp)]),
-        left: memory.left.iter().map(|at| at.as_nanos()).collect(),
-        virtual_servers: Pools(&memory.virtual_servers),
-    };
-    serde_json::to_writer(to, &file)?;
-    Ok(stamp_at(boot_id))
-}
-
-/// The stamp is of fixed width, and the third value of the file.
-fn stamp_at(boot_id: &str) -> u64 {
-    let before = format!(r#"{{"version":{VERSION},"boot_id":{},"stamp":""#, serde_json::json!(boot_id));
-    before.len() as u64
-}
-
-/// The whole text, for tests.
-#[cfg(any(test, feature = "fuzzing"))]
-#[derive(Debug)]
-pub(super) struct Stored {
-    pub(super) text: String,
-    pub(super) stamp_at: u64,
-}
-
-#[cfg(any(test, feature = "fuzzing"))]
-#[expect(clippy::unwrap_used, reason = "memory takes every write, and the text is UTF-8")]
-pub(super) fn render(state: &State, boot_id: &str) -> Stored {
-    let mut text = Vec::new();
-    let stamp_at = write(state, boot_id, &mut text).unwrap();
-    Stored { text: String::from_utf8(text).unwrap(), stamp_at }
-}
-
-fn render_pool(pool: &RememberedVirtualServer) -> Pool {
-    Pool {
-        name: pool.name.clone(),
-        services: pool.services.iter().map(ToString::to_string).collect(),
-        quorum_up: pool.quorum_up,
-        real_servers: pool.real_servers.iter().map(render_server).collect(),
-    }
-}
-
-fn render_server(server: &RememberedRealServer) -> Server {
-    let order = |o: &Override| {
-        let name = match o.order {
-            Order::Drain => OrderName::Drain,
-            Order::Disable => OrderName::Disable,
-        };
-        (name, render_note(&o.note))
-    };
-    Server {
-        address: server.id.to_string(),
-        order: server.order.as_deref().map(order),
-        weight: server.operator_weight.as_ref().map(|w| (w.weight, render_note(&w.note))),
-        kept: server.kept.map(Time::as_nanos),
-        checks: server.checks.iter().map(|(identity, state)| render_check(*identity, state)).collect(),
-    }
-}
-
-fn render_note(note: &OrderNote) -> Note {
-    Note {
-        by: note.by.clone(),
-        reason: note.reason.clone(),
-        since: note.since.as_nanos(),
-        until: note.until.map(Time::as_nanos),
-    }
-}
-
-fn render_check(identity: Identity, state: &CheckerState) -> Check {
-    let (absolute, delta) = match state.weight {
-        WeightChange::None => (None, None),
-        WeightChange::Absolute(weight) => (Some(weight), None),
-        WeightChange::Delta(delta) => (None, Some(delta)),
-    };
-    Check {
-        identity: identity.to_string(),
-        up: state.up,
-        failures: state.failures,
-        successes: state.successes,
-        absolute,
-        delta,
-        heard: state.heard.as_nanos(),
-    }
-}
-
 // -- reading --------------------------------------------------------------------------------
 
 /// Times of another boot mean nothing: verdicts lose their age, and an order that was to end keeps
 /// what was left of its time when the file was last stamped.
-pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, String> {
-    let file: File<Vec<Pool>> = serde_json::from_str(text).map_err(|e| e.to_string())?;
+pub(super) fn parse(text: &str, boot_id: &str, now: Time, left_out: &mut LeftOut) -> Result<State, String> {
+    let file: File<String, Vec<Pool>> = match serde_json::from_str(text) {
+        Ok(file) => file,
+        Err(error) if error.is_data() => salvage::file(text, &error, left_out)?,
+        Err(error) => return Err(error.to_string()),
+    };
     if file.version != VERSION {
         return Err(format!("version {}, this lvsd reads version {VERSION}", file.version));
     }
@@ -223,24 +128,22 @@ pub(super) fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, Strin
     // In another time name space the clock of one boot may read less than it did.
     let same_clock = same_boot && stamp <= now.as_nanos();
     let clock = Clock { stamp, now, is_same: same_clock };
-    let owned: Result<BTreeSet<ServiceId>, String> = file.owned.iter().map(|text| service_id(text)).collect();
-    let announced: Result<BTreeSet<VirtualAddress>, String> =
-        file.announced.iter().map(|text| virtual_address(text)).collect();
+    let owned = left_out.all(&file.owned, |text| service_id(text));
+    let announced = left_out.all(&file.announced, |text| virtual_address(text));
     let seconds = |t: [u32; 3]| Timeouts {
         tcp: NonZeroU32::new(t[0]),
         tcp_fin: NonZeroU32::new(t[1]),
         udp: NonZeroU32::new(t[2]),
     };
-    let pools: Result<Vec<_>, String> = file.virtual_servers.into_iter().map(|p| pool(p, clock)).collect();
     Ok(State {
         memory: Memory {
             saved_at: same_clock.then_some(Time::from_nanos(stamp)),
-            virtual_servers: pools?,
+            virtual_servers: file.virtual_servers.into_iter().map(|p| pool(p, clock, left_out)).collect(),
             left: file.left.into_iter().filter(|_| same_clock).map(Time::from_nanos).collect(),
         },
         // A reboot emptied the kernel's table and its interfaces, and put its time-outs back.
-        owned: if same_boot { owned? } else { BTreeSet::new() },
-        announced: if same_boot { announced? } else { BTreeSet::new() },
+        owned: if same_boot { owned } else { BTreeSet::new() },
+        announced: if same_boot { announced } else { BTreeSet::new() },
         original_timeouts: file.original_timeouts.filter(|_| same_boot).map(seconds),
     })
 }
@@ -263,19 +166,19 @@ impl Clock {
     }
 }
 
-fn pool(pool: Pool, clock: Clock) -> Result<RememberedVirtualServer, String> {
-    let services: Result<Vec<ServiceId>, String> =
-        pool.services.iter().map(|text| service_id(text)).collect();
-    let servers: Result<Vec<_>, String> = pool.real_servers.into_iter().map(|s| server(s, clock)).collect();
-    Ok(RememberedVirtualServer {
-        name: pool.name,
-        services: services?,
-        quorum_up: pool.quorum_up,
-        real_servers: servers?,
-    })
+fn pool(pool: Pool, clock: Clock, left_out: &mut LeftOut) -> RememberedVirtualServer {
+    let services = left_out.all(&pool.services, |text| service_id(text));
+    let mut real_servers = Vec::with_capacity(pool.real_servers.len());
+    for one in pool.real_servers {
+        match real_server_id(&one.address) {
+            Ok(id) => real_servers.push(server(id, one, clock, left_out)),
+            Err(reason) => left_out.note(reason),
+        }
+    }
+    RememberedVirtualServer { name: pool.name, services, quorum_up: pool.quorum_up, real_servers }
 }
 
-fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> {
+fn server(id: RealServerId, server: Server, clock: Clock, left_out: &mut LeftOut) -> RememberedRealServer {
     let note = |note: Note| OrderNote {
         by: note.by,
         reason: note.reason,
@@ -289,16 +192,16 @@ fn server(server: Server, clock: Clock) -> Result<RememberedRealServer, String> 
         },
         note: note(given),
     };
-    let checks: Result<Box<[_]>, String> = server.checks.into_iter().map(check).collect();
-    Ok(RememberedRealServer {
-        id: real_server_id(&server.address)?,
+    let checks: Vec<_> = left_out.all(server.checks, check);
+    RememberedRealServer {
+        id,
         order: server.order.map(|given| Box::new(order(given))),
         operator_weight: server
             .weight
             .map(|(weight, given)| Box::new(OperatorWeight { weight, note: note(given) })),
         kept: server.kept.filter(|_| clock.is_same).map(Time::from_nanos),
-        checks: checks?,
-    })
+        checks: checks.into(),
+    }
 }
 
 fn check(check: Check) -> Result<(Identity, CheckerState), String> {

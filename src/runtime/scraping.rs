@@ -13,6 +13,7 @@ use super::readiness::Dependencies;
 use super::start::daemon_name;
 use super::supervisor::Supervisor;
 use super::target::Target;
+use crate::anew::Breaks;
 use crate::control::server::Refused;
 use crate::notify::Delivered;
 use crate::telemetry::http::Closed;
@@ -34,6 +35,7 @@ pub(super) struct Part {
 }
 
 /// Everything that a picture is made of.
+#[derive(Clone)]
 pub(super) struct Scraper {
     pub(super) scrapes: mpsc::Sender<Scrape>,
     pub(super) dependencies: Arc<Dependencies>,
@@ -41,6 +43,7 @@ pub(super) struct Scraper {
     pub(super) lost: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub(super) refused: Refused,
     pub(super) closed: Closed,
+    pub(super) breaks: Breaks,
     pub(super) started: SystemTime,
 }
 
@@ -83,6 +86,7 @@ impl Scraper {
             control_refused: self.refused.count(),
             http_closed: self.closed.count(),
             log_lost: (self.lost)(),
+            broken: self.breaks.counts().map(|(part, count)| (part.name(), count)).collect(),
             tasks: tasks(),
         }
     }

@@ -141,7 +141,7 @@ async fn start(
         }
     };
     // Not before: the kernel's table may have taken a while to come.
-    let surroundings = match read_surroundings(&config, &mut waiting).await {
+    let surroundings = match read_surroundings(&config, &log, &mut waiting).await {
         Ok(surroundings) => surroundings,
         Err(code) => {
             front.join();
@@ -149,7 +149,8 @@ async fn start(
         }
     };
     let handle = tokio::runtime::Handle::current();
-    let outlets = Outlets::new(handle, helper::path(), &config.daemon.notify, target.audience());
+    let notify = &config.daemon.notify;
+    let outlets = Outlets::new(handle, helper::path(), notify, target.audience(), log.breaks().clone());
     let (readings, ()) = tokio::join!(readings::take(&config, &kinds), outlets.opened());
     let beginning = Setup {
         path,
@@ -234,8 +235,12 @@ async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened
 
 /// What gates ask for, before the first table. Addresses that cannot be read are waited for as an absent
 /// kernel is: nothing is written, and nothing taken out, in a role that nobody knows.
-async fn read_surroundings(config: &Config, waiting: &mut Waiting<'_>) -> Result<Surroundings, ExitCode> {
-    let mut surroundings = Surroundings::begin(config)
+async fn read_surroundings(
+    config: &Config,
+    log: &Log,
+    waiting: &mut Waiting<'_>,
+) -> Result<Surroundings, ExitCode> {
+    let mut surroundings = Surroundings::begin(config, log.breaks().clone())
         .map_err(|problem| fail(&format!("cannot follow this host's addresses: {problem}")))?;
     tokio::select! {
         known = surroundings.known() => match known {
@@ -330,7 +335,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         received,
     } = setup;
     readings.presence = surroundings.presence();
-    let daemon = &config.daemon;
+    let (daemon, breaks) = (&config.daemon, log.breaks().clone());
     let now = clock::now();
     let left_behind = match target {
         Target::Kernel => read_state(&daemon.state_file, now),
@@ -339,7 +344,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     let mut engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
     tell_ended_orders(&engine.take_lost_orders());
     let file = match target {
-        Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone()).map_err(chain)?),
+        Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone(), &breaks).map_err(chain)?),
         Target::Memory(_) => None,
     };
     let (reports, reported) = mpsc::channel(REPORTS);
@@ -354,12 +359,12 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
     dependencies.install_kernel(writer.answers());
     dependencies.install_vitals();
     let vips = match target {
-        Target::Kernel => Vips::spawn().map_err(chain)?,
+        Target::Kernel => Vips::spawn(breaks.clone()).map_err(chain)?,
         Target::Memory(_) => Vips::none(),
     };
     let (outcomes, outcome) = mpsc::channel(OUTCOMES);
     let (changed_files, files) = mpsc::channel(FILES);
-    let mut watcher = Watcher::new(changed_files);
+    let mut watcher = Watcher::new(changed_files, breaks.clone());
     watcher.watch(readings::files(&config));
     let probes = Probes::new(kinds, outcomes);
     probes.warn_if_crowded(engine.probe_count());
@@ -367,7 +372,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config_path: path,
         engine,
         probes,
-        canaries: Canaries::new(&config.daemon.self_test),
+        canaries: Canaries::new(&config.daemon.self_test, breaks),
         watcher,
         surroundings,
         writer,

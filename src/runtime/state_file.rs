@@ -12,16 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use tracing::warn;
+
 use super::clock;
-use super::remembered;
+use super::remembered::{self, LeftOut};
+use crate::anew::{Breaks, Part, Watch};
 use crate::engine::Time;
 use crate::engine::announcements::VirtualAddress;
 use crate::engine::memory::Memory;
 use crate::engine::model::Timeouts;
 use crate::engine::table::ServiceId;
 
-/// A state file larger than this is not one of ours: 100,000 checks take some 20 MB.
-const LARGEST: u64 = 64 << 20;
+/// A larger one is not written, and so not read: a check takes some 200 bytes, an order what its words take.
+const LARGEST: u64 = 512 << 20;
 
 /// Of the text, which is never whole in memory.
 const BUFFER: usize = 64 << 10;
@@ -51,24 +54,33 @@ pub(super) enum StateError {
 
 /// What the last run left behind; `None` if there is no file. Verdicts of another boot lose their age.
 pub(super) fn read(path: &Path, now: Time) -> Result<Option<State>, StateError> {
-    let text = match read_bounded(path) {
+    let text = match read_bounded(path, LARGEST) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(StateError::Unreadable { path: path.to_owned(), source }),
     };
-    match remembered::parse(&text, &clock::boot_id(), now) {
-        Ok(state) => Ok(Some(state)),
+    let mut left_out = LeftOut::default();
+    match remembered::parse(&text, &clock::boot_id(), now, &mut left_out) {
+        Ok(state) => {
+            left_out.lines().for_each(|what| warn!("state file {}: left out: {what}", path.display()));
+            Ok(Some(state))
+        }
         Err(reason) => Err(StateError::Malformed { path: path.to_owned(), reason }),
     }
 }
 
-fn read_bounded(path: &Path) -> std::io::Result<String> {
+fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK)
         .open(path)?;
     let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text)?;
+    // What is no plain file may have no length.
+    let is_small = file.metadata()?.len() <= most;
+    if !is_small || file.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        let reason = format!("it is larger than {} MiB", most >> 20);
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, reason));
+    }
     Ok(text)
 }
 
@@ -78,6 +90,8 @@ pub(super) type Answer = tokio::sync::oneshot::Sender<std::io::Result<()>>;
 enum Job {
     Save(Box<State>, Answer),
     Renew(Time),
+    #[cfg(test)]
+    Break(Answer),
 }
 
 /// The supervisor's end of the thread that writes.
@@ -88,11 +102,15 @@ pub(super) struct StateFile {
 }
 
 impl StateFile {
-    pub(super) fn spawn(path: PathBuf) -> std::io::Result<Self> {
+    pub(super) fn spawn(path: PathBuf, breaks: &Breaks) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new()
-            .name("state-file".to_owned())
-            .spawn(move || write_states(&path, &receiver))?;
+        let mut watch = Watch::over(Part::StateFile, breaks);
+        let thread = std::thread::Builder::new().name("state-file".to_owned()).spawn(move || {
+            while watch.breaks_here(|| {
+                write_states(&path, &receiver);
+                Ok(())
+            }) {}
+        })?;
         Ok(Self { sender, thread })
     }
 
@@ -109,11 +127,13 @@ impl StateFile {
     /// Ends the thread after what it was given.
     pub(super) fn finish(self) {
         drop(self.sender);
-        // A panic in there has been printed by its hook.
+        self.thread.thread().unpark();
+        // It catches what panics in there.
         let _ = self.thread.join();
     }
 }
 
+/// Until nothing more comes. The state that was under way when it broke is answered by the end of its answer.
 fn write_states(path: &Path, receiver: &Receiver<Job>) {
     // What a renewal may stamp: not a file whose verdicts a later state should have replaced.
     let mut written: Option<(File, u64)> = None;
@@ -135,6 +155,8 @@ fn write_states(path: &Path, receiver: &Receiver<Job>) {
                     let _ = file.write_all_at(remembered::stamp(now).as_bytes(), *at);
                 }
             }
+            #[cfg(test)]
+            Job::Break(_answer) => std::panic::panic_any("broken on purpose"),
         }
     }
 }
@@ -164,7 +186,7 @@ fn write_and_rename(
     }
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
     let mut text = BufWriter::with_capacity(BUFFER, file);
-    let stamp_at = remembered::write(state, boot_id, &mut text)?;
+    let stamp_at = remembered::write(state, boot_id, &mut text, LARGEST)?;
     let file = text.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.sync_all()?;
     std::fs::rename(temporary, path)?;

@@ -2,7 +2,8 @@
 //!
 //! Watches directories, not files: a file is often replaced by renaming another one over it. Reads no
 //! file and decides nothing; what it misses, on a network's file system for one, is read at the next
-//! `delay_loop`. A thread, since a path may lead to a disk that hangs; it ends when its owner has gone.
+//! `delay_loop`. A thread, since a path may lead to a disk that hangs; it ends when its owner has gone, and is
+//! begun anew if it breaks off.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -15,6 +16,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use tokio::sync::mpsc;
 use tracing::warn;
+
+use crate::anew::{Breaks, Part, Watch};
 
 /// A directory that is not there is looked for this often, in milliseconds.
 const SEARCH: u16 = 1000;
@@ -35,20 +38,21 @@ pub(super) type Files = BTreeSet<PathBuf>;
 pub(super) struct Watcher {
     changes: mpsc::Sender<Files>,
     thread: Option<Thread>,
+    breaks: Breaks,
 }
 
 #[derive(Debug)]
 struct Thread {
     /// A mutex and no channel: only the newest wish counts.
-    wish: Arc<Mutex<Option<Files>>>,
+    wish: Arc<Mutex<Files>>,
     /// Closed at the end.
     bell: PipeWriter,
 }
 
 impl Watcher {
     /// `changes` gets the files that have changed, or that are watched from now on.
-    pub(super) fn new(changes: mpsc::Sender<Files>) -> Self {
-        Self { changes, thread: None }
+    pub(super) fn new(changes: mpsc::Sender<Files>, breaks: Breaks) -> Self {
+        Self { changes, thread: None, breaks }
     }
 
     /// Watches these files and no others.
@@ -57,7 +61,7 @@ impl Watcher {
             return;
         }
         if self.thread.is_none() {
-            match Thread::start(self.changes.clone()) {
+            match Thread::start(self.changes.clone(), &self.breaks) {
                 Ok(thread) => self.thread = Some(thread),
                 Err(problem) => {
                     warn!("cannot watch files: {problem}; they are read every delay_loop only");
@@ -65,39 +69,41 @@ impl Watcher {
             }
         }
         if let Some(thread) = &mut self.thread {
-            *thread.wish.lock().unwrap_or_else(PoisonError::into_inner) = Some(files);
-            // A thread that is gone has said why, and one that hangs hears of it later: the pipe takes
-            // far more rings than there are reloads.
+            *thread.wish.lock().unwrap_or_else(PoisonError::into_inner) = files;
+            // One that hangs hears of it later: the pipe takes far more rings than there are reloads.
             let _ = thread.bell.write(b"!");
         }
     }
 }
 
 impl Thread {
-    fn start(changes: mpsc::Sender<Files>) -> io::Result<Self> {
+    fn start(changes: mpsc::Sender<Files>, breaks: &Breaks) -> io::Result<Self> {
         let (heard, bell) = io::pipe()?;
         nix::fcntl::fcntl(&bell, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))?;
-        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        // That there may be none is no fault of ours: it is found out here.
+        let mut first = Some(open_inotify()?);
         let wish = Arc::default();
-        let mut watching = Watching {
-            inotify,
-            heard,
-            wish: Arc::clone(&wish),
-            changes,
-            files: Files::new(),
-            names: BTreeMap::new(),
-            incomplete: false,
+        let (theirs, mut watch) = (Arc::clone(&wish), Watch::over(Part::FileWatcher, breaks));
+        let mut watch_files = move || match first.take() {
+            Some(inotify) => Watching::new(inotify, &heard, &theirs, &changes).run(),
+            None => Watching::new(open_inotify()?, &heard, &theirs, &changes).go_on(),
         };
-        std::thread::Builder::new().name("file-watcher".to_owned()).spawn(move || watching.run())?;
+        std::thread::Builder::new()
+            .name("file-watcher".to_owned())
+            .spawn(move || while watch.breaks_here(|| watch_files().map_err(|error| error.to_string())) {})?;
         Ok(Self { wish, bell })
     }
 }
 
-struct Watching {
+fn open_inotify() -> io::Result<Inotify> {
+    Ok(Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?)
+}
+
+struct Watching<'a> {
     inotify: Inotify,
-    heard: PipeReader,
-    wish: Arc<Mutex<Option<Files>>>,
-    changes: mpsc::Sender<Files>,
+    heard: &'a PipeReader,
+    wish: &'a Mutex<Files>,
+    changes: &'a mpsc::Sender<Files>,
     files: Files,
     /// What the names in each watched directory stand for.
     names: BTreeMap<WatchDescriptor, BTreeMap<OsString, Files>>,
@@ -105,24 +111,42 @@ struct Watching {
     incomplete: bool,
 }
 
-impl Watching {
-    fn run(&mut self) {
-        loop {
-            match self.next_changes() {
-                Ok(Some(changed)) if changed.is_empty() => {}
-                Ok(Some(changed)) => {
-                    if self.changes.blocking_send(changed).is_err() {
-                        return;
-                    }
-                    self.pause();
-                }
-                Ok(None) => return,
-                Err(problem) => {
-                    warn!("watching files ended: {problem}; they are read every delay_loop only");
-                    return;
-                }
-            }
+impl<'a> Watching<'a> {
+    fn new(
+        inotify: Inotify,
+        heard: &'a PipeReader,
+        wish: &'a Mutex<Files>,
+        changes: &'a mpsc::Sender<Files>,
+    ) -> Self {
+        Self { inotify, heard, wish, changes, files: Files::new(), names: BTreeMap::new(), incomplete: false }
+    }
+
+    /// Begun anew, with the wish that one before has heard: all files may have changed, as nobody has watched them.
+    fn go_on(&mut self) -> io::Result<()> {
+        self.hear_wish();
+        let changed = self.watch_all();
+        match self.changes.blocking_send(changed) {
+            Ok(()) => self.run(),
+            Err(_nobody) => Ok(()),
         }
+    }
+
+    /// Until its owner has gone.
+    fn run(&mut self) -> io::Result<()> {
+        while let Some(changed) = self.next_changes()? {
+            if changed.is_empty() {
+                continue;
+            }
+            if self.changes.blocking_send(changed).is_err() {
+                return Ok(());
+            }
+            self.pause();
+        }
+        Ok(())
+    }
+
+    fn hear_wish(&mut self) {
+        self.files = self.wish.lock().unwrap_or_else(PoisonError::into_inner).clone();
     }
 
     /// Ends early for news of the owner.
@@ -144,12 +168,11 @@ impl Watching {
         let [rang, happened] = waits.map(|wait| wait.any().unwrap_or(true));
         let mut changed = Files::new();
         if rang {
-            if self.heard.read(&mut [0; 64])? == 0 {
+            let mut heard = self.heard;
+            if heard.read(&mut [0; 64])? == 0 {
                 return Ok(None);
             }
-            if let Some(files) = self.wish.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                self.files = files;
-            }
+            self.hear_wish();
         }
         if happened {
             for event in self.inotify.read_events()? {
@@ -212,6 +235,8 @@ impl Watching {
 
     /// The directory of the file, and that of what it is a link to. Is the former watched?
     fn watch(&mut self, file: &Path) -> bool {
+        #[cfg(test)]
+        assert!(!file.ends_with(tests::POISON), "broken on purpose");
         let linked = file.canonicalize().ok().filter(|real| real != file);
         if let Some(real) = &linked {
             let _directory = self.watch_name(real, file);
@@ -239,8 +264,12 @@ mod tests {
 
     use super::*;
 
+    /// A file of this name breaks the thread.
+    pub(super) const POISON: &str = "poison";
+
     struct Watched {
         watcher: Watcher,
+        breaks: Breaks,
         changes: mpsc::Receiver<Files>,
         root: PathBuf,
         _directory: tempfile::TempDir,
@@ -253,7 +282,9 @@ mod tests {
             let root = directory.path().canonicalize().unwrap();
             prepare(&root);
             let (sender, changes) = mpsc::channel(4);
-            let mut watched = Self { watcher: Watcher::new(sender), changes, root, _directory: directory };
+            let breaks = Breaks::default();
+            let watcher = Watcher::new(sender, breaks.clone());
+            let mut watched = Self { watcher, breaks, changes, root, _directory: directory };
             watched.watcher.watch(names.iter().map(|name| watched.root.join(name)).collect());
             watched
         }
@@ -327,5 +358,22 @@ mod tests {
         // The thread ends with its owner, and so does the channel's last sender.
         drop(watched.watcher);
         while watched.changes.recv().await.is_some() {}
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_breaks_off_is_begun_anew_and_watches_what_is_wished_then() {
+        let mut watched = Watched::new(&["a"], |_| {}).await;
+        watched.names(&["a"]).await;
+        let poisoned = Files::from([watched.root.join("a"), watched.root.join(POISON)]);
+        watched.watcher.watch(poisoned);
+        let broken = watched.breaks.clone();
+        crate::runtime::testing::within("it breaks", || {
+            broken.counts().any(|(part, count)| part == Part::FileWatcher && count > 0).then_some(())
+        });
+        // What changes meanwhile is seen by nobody, so that all count as changed afterwards.
+        watched.watcher.watch(Files::from([watched.root.join("a"), watched.root.join("b")]));
+        watched.names(&["a", "b"]).await;
+        fs::write(watched.root.join("b"), "1").unwrap();
+        watched.names(&["b"]).await;
     }
 }

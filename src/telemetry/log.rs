@@ -23,6 +23,7 @@ mod queue;
 mod record;
 mod sink;
 
+use crate::anew::Breaks;
 use format::Format;
 use layer::LogLayer;
 use queue::Queue;
@@ -49,6 +50,7 @@ pub enum LogError {
 pub struct Log {
     queue: Queue,
     filter: reload::Handle<EnvFilter, Registry>,
+    breaks: Breaks,
 }
 
 impl Log {
@@ -81,6 +83,11 @@ impl Log {
         self.queue.flush(limit)
     }
 
+    /// What broke off, this log's thread included. All that is begun anew is to be counted here.
+    pub fn breaks(&self) -> &Breaks {
+        &self.breaks
+    }
+
     /// Records that were never written, since the start.
     pub fn lost(&self) -> u64 {
         self.queue.lost()
@@ -107,9 +114,10 @@ fn parse_filter(filter: &str) -> Result<EnvFilter, LogError> {
 
 fn build(filter: &str, format: Format, sink: Sink) -> Result<(impl Subscriber + Send + Sync, Log), LogError> {
     let (filter, handle) = reload::Layer::new(parse_filter(filter)?);
-    let queue = Queue::start(format, sink).map_err(LogError::Thread)?;
+    let breaks = Breaks::default();
+    let queue = Queue::start(format, sink, &breaks).map_err(LogError::Thread)?;
     let subscriber = tracing_subscriber::registry().with(filter).with(LogLayer::new(format, queue.clone()));
-    Ok((subscriber, Log { queue, filter: handle }))
+    Ok((subscriber, Log { queue, filter: handle, breaks }))
 }
 
 fn destination(wanted: Option<&str>) -> Result<(Format, Sink), LogError> {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use lvsd::anew::Breaks;
 use lvsd::config::{Sources, load};
 use lvsd::engine::model::{Config, Mail, Notify, RealServerId, Webhook};
 use lvsd::notify::{Audience, Event, EventKind, Outlets, Quorum};
@@ -30,6 +31,7 @@ pub(crate) fn told(mail: Option<Mail>, webhooks: Vec<Webhook>) -> Outlets {
         env!("CARGO_BIN_EXE_lvsd").into(),
         &settings(mail, webhooks),
         Audience::Configured,
+        Breaks::default(),
     )
 }
 

@@ -36,6 +36,8 @@ mod stop;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod told;
+#[cfg(test)]
 mod trial;
 #[cfg(test)]
 mod usage;

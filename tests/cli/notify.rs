@@ -14,20 +14,20 @@ use serde_json::json;
 use crate::support::{Backend, Place, exists, web, within};
 
 /// Reads the FIFO line by line, when it is asked to.
-struct Reader {
+pub(crate) struct Reader {
     file: File,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Reader {
-    fn new(fifo: &Path) -> Self {
+    pub(crate) fn new(fifo: &Path) -> Self {
         let mut open = OpenOptions::new();
         open.read(true).custom_flags(O_NONBLOCK);
         Self { file: within("the FIFO", || open.open(fifo).ok()), text: String::new() }
     }
 
     /// What there is; false at the end.
-    fn take(&mut self) -> bool {
+    pub(crate) fn take(&mut self) -> bool {
         let mut buffer = [0; 4096];
         match self.file.read(&mut buffer) {
             Ok(length) => {

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::support::{Backend, Place, web, within};
 
 /// A listener whose connections go to `serve`, one after the other; what it returns is received here.
-fn server(serve: impl Fn(TcpStream) -> Option<String> + Send + 'static) -> (SocketAddr, Receiver<String>) {
+pub(crate) fn server(
+    serve: impl Fn(TcpStream) -> Option<String> + Send + 'static,
+) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let (told, heard) = channel();
@@ -26,7 +28,7 @@ fn server(serve: impl Fn(TcpStream) -> Option<String> + Send + 'static) -> (Sock
 }
 
 /// Takes a mail, with a login of any kind, and returns its text.
-fn take_mail(mut stream: TcpStream) -> Option<String> {
+pub(crate) fn take_mail(mut stream: TcpStream) -> Option<String> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     stream.write_all(b"220 mx.example ESMTP\r\n").ok()?;
     let mut text = None;
@@ -49,7 +51,7 @@ fn take_mail(mut stream: TcpStream) -> Option<String> {
 }
 
 /// Takes one POST and returns its body.
-fn take_post(mut stream: TcpStream) -> Option<String> {
+pub(crate) fn take_post(mut stream: TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut length = 0;
     loop {

@@ -1,5 +1,5 @@
 //! No secret of a configuration is in anything that lvsd says, whoever asks and whatever is wrong. Which
-//! mistakes there are is tried in `src/config/conceal_tests.rs`.
+//! mistakes there are is tried in `src/config/conceal_tests.rs`; who is told of events, in `told.rs`.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -34,7 +34,7 @@ const SECRETS: [&str; 17] = [
 ];
 
 /// Sends everybody elsewhere, with what was asked.
-fn echo() -> SocketAddr {
+pub(crate) fn echo() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address");
     let answer = |mut stream: TcpStream| {
@@ -50,15 +50,21 @@ fn echo() -> SocketAddr {
     address
 }
 
-/// Everything that may hold one, on servers that hear it; mail and webhooks go to `receiver`.
-fn config(backend: &Backend, receiver: &Backend, echo: SocketAddr) -> String {
-    let (at, to) = (backend.address, receiver.address);
+/// Everything that may hold one, on servers that hear it; mail and webhooks go to these receivers, and `told` are more
+/// lines of who is told.
+pub(crate) fn config(
+    backend: &Backend,
+    (mail, hook): (SocketAddr, SocketAddr),
+    told: &str,
+    echo: SocketAddr,
+) -> String {
+    let at = backend.address;
     let udp = std::net::SocketAddr::new(at.ip(), at.port());
     let head = format!(
         "name = \"lvs1\"\nlog = \"trace\"\nhttp = \"127.0.0.1:0\"\n\n\
-         [daemon.notify]\nscript = [\"/bin/false\", \"geheim-told\"]\n\n[daemon.notify.mail]\nserver = \"{to}\"\n\
+         [daemon.notify]\n{told}\n\n[daemon.notify.mail]\nserver = \"{mail}\"\n\
          from = \"lvsd@example.org\"\nto = [\"ops@example.org\"]\nuser = \"lvsd\"\npassword_file = \"password\"\n\n\
-         [[daemon.notify.webhook]]\nurl = \"http://{to}/hook?key=geheim-url\"\ntimeout = \"1s\"\n\
+         [[daemon.notify.webhook]]\nurl = \"http://{hook}/hook?key=geheim-url\"\ntimeout = \"1s\"\n\
          headers = {{ X-Written = \"geheim-header\", Authorization = {{ file = \"token\", prefix = \"geheim-prefix \" }} }}\n\n"
     );
     let checks = format!(
@@ -77,7 +83,7 @@ fn config(backend: &Backend, receiver: &Backend, echo: SocketAddr) -> String {
     head + &web(&[(backend, 1)]) + &checks
 }
 
-fn assert_silent(what: &str, said: &str) {
+pub(crate) fn assert_silent(what: &str, said: &str) {
     for secret in SECRETS {
         assert!(!said.contains(secret), "{secret} in {what}:\n{said}");
         // Nor as bytes in hexadecimal, as decimal numbers of a byte string, or as AUTH PLAIN sends it.
@@ -110,7 +116,8 @@ fn no_secret_is_in_anything_that_is_said() {
     let place = Place::new("");
     place.write("password", "geheim-password\n");
     place.write("token", "geheim-token\n");
-    let good = config(&backend, &receiver, echo);
+    let to = (receiver.address, receiver.address);
+    let good = config(&backend, to, "script = [\"/bin/false\", \"geheim-told\"]", echo);
     place.configure(&good);
     let said = place.lvsd("check lvsd.toml");
     assert_eq!(said.code, Some(0), "{said:?}");

@@ -159,9 +159,14 @@ impl Daemon<'_> {
 
     /// Status and body of a page on the daemon's HTTP port.
     pub(crate) fn page(&self, path: &str) -> (u16, String) {
+        get(&self.http(), path)
+    }
+
+    /// Where its HTTP port is.
+    pub(crate) fn http(&self) -> String {
         let line = self.place.logged("health on http://");
         let message = line["message"].as_str().expect("a message");
-        get(message.trim_start_matches("health on http://"), path)
+        message.trim_start_matches("health on http://").to_owned()
     }
 }
 

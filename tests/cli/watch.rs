@@ -11,7 +11,7 @@ const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
 /// What these shell words write to a terminal of this size.
-fn on_terminal(
+pub(crate) fn on_terminal(
     place: &Place,
     (columns, rows): (u16, u16),
     environment: &[(&str, &str)],

@@ -122,3 +122,25 @@ fn thousands_of_orders_end_in_the_same_moment() {
     engine.take_table_changes();
     assert!(engine.table().services.values().all(|s| s.destinations.values().all(|d| d.weight == 1)));
 }
+
+/// With more checks than the caller begins at a time: those that wait are as late as they are.
+#[test]
+fn a_start_that_nobody_has_taken_is_late_from_its_time_on() {
+    let config =
+        config(&format!("virtual_server = [{{ address = 'V', real_server = {} }}]", servers(0, 300)));
+    let mut engine = Engine::start(&config, &Memory::default(), &Table::default(), &Readings::new(), START);
+    let mut now = START;
+    engine.handle_timeout(now);
+    let mut left = 300;
+    while left > 0 {
+        assert_eq!(engine.lateness(now), now.since(START), "{left} are left");
+        for _ in 0..100 {
+            assert!(matches!(engine.next_command(), Some(Command::Start { .. })));
+            left -= 1;
+        }
+        now = now + Duration::from_millis(10);
+        engine.handle_timeout(now);
+    }
+    assert!(!engine.has_commands());
+    assert_eq!(engine.lateness(now), Duration::ZERO, "all run, and have their time");
+}

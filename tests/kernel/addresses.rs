@@ -88,7 +88,7 @@ fn a_duplicate_or_untried_address_is_not_local() {
 fn a_watcher_sends_every_change_by_itself() {
     let space = Space::new("addresses");
     space.ip("link add one type dummy\nlink set one up");
-    let watcher = space.run(spawn_watcher).expect("a thread");
+    let watcher = space.run(|| spawn_watcher(&lvsd::anew::Breaks::default())).expect("a thread");
     let pictures = watcher.pictures();
     let shows = |wanted: &dyn Fn(&Arc<Picture>) -> bool| {
         within(SOON, "the picture is right", || pictures.borrow().as_ref().filter(|p| wanted(p)).map(|_| ()));

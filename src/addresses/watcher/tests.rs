@@ -39,7 +39,7 @@ fn an_interface_that_is_down_or_a_duplicate_address_is_not_local() {
 
 #[tokio::test]
 async fn pictures_come_by_themselves_and_end_with_their_owner() {
-    let mut watcher = spawn_watcher().unwrap();
+    let mut watcher = spawn_watcher(&Breaks::default()).unwrap();
     let mut pictures = watcher.pictures();
     pictures.changed().await.unwrap();
     let has = |pictures: &watch::Receiver<Option<Arc<Picture>>>| {
@@ -66,7 +66,7 @@ async fn a_look_that_fails_is_tried_again_and_what_was_known_counts_on() {
             _ => Err(ReadError::Interrupted),
         }
     };
-    let mut watcher = spawn_with(read).unwrap();
+    let mut watcher = spawn_with(read, &Breaks::default()).unwrap();
     let mut pictures = watcher.pictures();
     assert!(pictures.borrow().is_none(), "not an empty picture: nobody knows");
     pictures.changed().await.unwrap();
@@ -76,4 +76,31 @@ async fn a_look_that_fails_is_tried_again_and_what_was_known_counts_on() {
     drop(watcher);
     while pictures.changed().await.is_ok() {}
     assert_eq!(pictures.borrow().as_ref(), Some(&first));
+}
+
+#[tokio::test]
+async fn one_that_breaks_off_is_begun_anew_and_what_was_known_counts_on() {
+    let (mut looks, breaks) = (0, Breaks::default());
+    let read = move || {
+        looks += 1;
+        assert_ne!(looks, 2, "broken on purpose");
+        let mut picture = Reader::new().read()?;
+        if looks > 2 {
+            picture.addresses.clear();
+        }
+        Ok(picture)
+    };
+    let mut watcher = spawn_with(read, &breaks).unwrap();
+    let mut pictures = watcher.pictures();
+    pictures.changed().await.unwrap();
+    let first = pictures.borrow_and_update().clone();
+    watcher.look_again();
+    while breaks.counts().all(|(_, count)| count == 0) {
+        assert!(!pictures.has_changed().unwrap());
+        assert_eq!(*pictures.borrow(), first);
+        tokio::task::yield_now().await;
+    }
+    pictures.changed().await.unwrap();
+    assert!(pictures.borrow().as_ref().unwrap().addresses.is_empty(), "it looks again");
+    assert!(breaks.counts().eq(Part::ALL.map(|part| (part, u64::from(part == Part::AddressWatcher)))));
 }

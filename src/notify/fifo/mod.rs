@@ -25,6 +25,8 @@ use backlog::{Backlog, Pushed};
 use node::{Found, Id, Origin, Problem};
 use stream::Stream;
 
+use crate::anew::{Breaks, Part, Watch};
+
 /// How often a reader is looked for.
 const SEARCH: Duration = Duration::from_millis(200);
 /// For a file system to take the FIFO away at the end.
@@ -55,17 +57,34 @@ struct Shared {
     more: Notify,
     /// How everything stands is wanted.
     asking: Arc<Notify>,
+    /// The next look for a reader panics.
+    #[cfg(test)]
+    sabotage: std::sync::atomic::AtomicBool,
 }
 
 impl Fifo {
     /// `user`: whose programs read it. `asking` is notified when how everything stands is wanted.
-    pub(super) fn start(runtime: &Handle, path: PathBuf, user: Option<String>, asking: Arc<Notify>) -> Self {
-        let shared = Shared { path, backlog: Mutex::default(), more: Notify::new(), asking };
-        let shared = Arc::new(shared);
+    pub(super) fn start(
+        runtime: &Handle,
+        path: PathBuf,
+        user: Option<String>,
+        asking: Arc<Notify>,
+        breaks: &Breaks,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            path,
+            backlog: Mutex::default(),
+            more: Notify::new(),
+            asking,
+            #[cfg(test)]
+            sabotage: Default::default(),
+        });
         let (end, ending) = watch::channel(None);
         let (looks, looked) = watch::channel(Looked::NotYet);
-        let server = Server { shared: Arc::clone(&shared), user, made: None, said: None, ending, looks };
-        Self { shared, task: runtime.spawn(server.serve()), end, looked }
+        let mut server = Server { shared: Arc::clone(&shared), user, made: None, said: None, ending, looks };
+        let mut watch = Watch::over(Part::Fifo, breaks);
+        let task = runtime.spawn(async move { while watch.breaks(server.serve()).await {} });
+        Self { shared, task, end, looked }
     }
 
     /// Until a reader can open the FIFO, or it has been said why none can; no longer than `limit`, for a
@@ -142,7 +161,9 @@ struct Server {
 }
 
 impl Server {
-    async fn serve(mut self) {
+    async fn serve(&mut self) {
+        // Of a reader that a panic has cut off nobody has said that it is gone.
+        self.shared.backlog().end();
         while self.ending.borrow().is_none() {
             let stream = self.look_for_reader().await;
             self.looks.send_replace(Looked::Once);
@@ -164,7 +185,14 @@ impl Server {
 
     async fn look_for_reader(&mut self) -> Option<Stream> {
         let (path, user) = (self.shared.path.clone(), self.user.clone());
-        let opened = match blocking(move || node::open(&path, user.as_deref())).await {
+        #[cfg(test)]
+        let sabotage = self.shared.sabotage.swap(false, std::sync::atomic::Ordering::Relaxed);
+        let look = move || {
+            #[cfg(test)]
+            assert!(!sabotage, "broken on purpose");
+            node::open(&path, user.as_deref())
+        };
+        let opened = match blocking(look).await {
             Ok(Found { id, pipe, origin }) => {
                 if origin == Origin::Made {
                     self.made = Some(id);
@@ -206,8 +234,12 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(act).await {
         Ok(result) => result,
-        // The runtime is shutting down, and takes this task with it.
-        Err(_cancelled) => std::future::pending().await,
+        Err(ended) => match ended.try_into_panic() {
+            // Breaks this task too, which is begun anew.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and takes this task with it.
+            Err(_cancelled) => std::future::pending().await,
+        },
     }
 }
 

@@ -14,11 +14,12 @@ const LONG: Duration = Duration::from_secs(30);
 struct Scene {
     directory: tempfile::TempDir,
     asking: Arc<Notify>,
+    breaks: Breaks,
 }
 
 impl Scene {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), asking: Arc::default() }
+        Self { directory: tempfile::tempdir().unwrap(), asking: Arc::default(), breaks: Breaks::default() }
     }
 
     fn path(&self) -> PathBuf {
@@ -26,7 +27,7 @@ impl Scene {
     }
 
     fn start(&self) -> Fifo {
-        Fifo::start(&Handle::current(), self.path(), None, Arc::clone(&self.asking))
+        Fifo::start(&Handle::current(), self.path(), None, Arc::clone(&self.asking), &self.breaks)
     }
 
     async fn made(&self) {
@@ -106,7 +107,7 @@ async fn once_opened_it_is_there_or_it_is_said_why_not() {
     assert!(scene.path().exists());
 
     let nowhere = scene.directory.path().join("missing").join("events");
-    let impossible = Fifo::start(&Handle::current(), nowhere, None, Arc::clone(&scene.asking));
+    let impossible = Fifo::start(&Handle::current(), nowhere, None, Arc::clone(&scene.asking), &scene.breaks);
     timeout(LONG, impossible.opened(2 * LONG)).await.unwrap();
 }
 
@@ -249,4 +250,27 @@ async fn what_is_no_fifo_is_left_alone_and_does_not_stay_a_problem() {
     let mut reader = scene.reader();
     scene.answer(&fifo, "state\n").await;
     reader.wait_for("state\n").await;
+}
+
+#[tokio::test]
+async fn a_task_that_breaks_off_is_begun_anew_and_its_readers_are_served_again() {
+    let scene = Scene::new();
+    let fifo = scene.start();
+    scene.made().await;
+    for round in 1..=2 {
+        let mut reader = scene.reader();
+        scene.answer(&fifo, "state\n").await;
+        reader.wait_for("state\n").await;
+        fifo.shared.sabotage.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(reader);
+        let broken = || scene.breaks.counts().find_map(|(part, count)| (part == Part::Fifo).then_some(count));
+        until("it breaks", || broken() == Some(round)).await;
+        fifo.tell("nobody reads\n".to_owned());
+    }
+    let mut reader = scene.reader();
+    scene.answer(&fifo, "state after it\n").await;
+    fifo.tell("line\n".to_owned());
+    reader.wait_for("state after it\nline\n").await;
+    fifo.finish(LONG).await;
+    assert!(!scene.path().exists(), "it is known still who made it");
 }

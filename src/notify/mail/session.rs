@@ -42,10 +42,48 @@ pub(super) struct Session {
     passwords: Reader,
 }
 
+/// What became of a mail that the server listened to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// The number of recipients that it was taken for.
+    taken: usize,
+    pub(super) not_taken: Vec<NotTaken>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotTaken {
+    pub(super) to: String,
+    pub(super) why: String,
+    pub(super) when: When,
+}
+
+/// Will it be taken?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// RFC 5321 section 4.2.1: a reply 4xx, of a greylist or a full mailbox.
+    Later,
+    Never,
+}
+
+impl Sent {
+    /// A mail that nobody has was not sent.
+    pub(super) fn by_somebody(self) -> Result<Self, String> {
+        match self.taken {
+            0 => Err(self.not_taken.into_iter().map(|one| one.why).collect::<Vec<_>>().join("; ")),
+            _ => Ok(self),
+        }
+    }
+}
+
 impl Session {
-    /// The recipients that were refused while others were not, each with the reason.
-    pub(super) async fn deliver(&mut self, mail: &Mail, letter: &Letter) -> Result<Vec<String>, String> {
-        match timeout(mail.timeout, self.attempt(mail, letter)).await {
+    /// `to`: those of the mail's recipients who are still to get it.
+    pub(super) async fn deliver(
+        &mut self,
+        mail: &Mail,
+        letter: &Letter,
+        to: &[String],
+    ) -> Result<Sent, String> {
+        match timeout(mail.timeout, self.attempt(mail, letter, to)).await {
             Ok(result) => result,
             Err(_) => {
                 self.security.forget();
@@ -54,13 +92,13 @@ impl Session {
         }
     }
 
-    async fn attempt(&mut self, mail: &Mail, letter: &Letter) -> Result<Vec<String>, String> {
+    async fn attempt(&mut self, mail: &Mail, letter: &Letter, to: &[String]) -> Result<Sent, String> {
         // First, so that nobody is called in vain.
         let credentials = match &mail.login {
             Some(login) => Some(self.credentials(login).await?),
             None => None,
         };
-        let mailboxes = Mailboxes::parse(mail)?;
+        let mailboxes = Mailboxes::parse(mail, to)?;
         let message = compose(&mailboxes, letter)?;
         talk(self.connect(mail).await?, credentials.as_ref(), &mailboxes, &message).await
     }
@@ -94,7 +132,7 @@ async fn talk(
     credentials: Option<&Credentials>,
     mailboxes: &Mailboxes,
     message: &[u8],
-) -> Result<Vec<String>, String> {
+) -> Result<Sent, String> {
     let own = own_name(&wire);
     let mut smtp = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &own)
         .await
@@ -104,10 +142,10 @@ async fn talk(
             .await
             .map_err(|error| words("login", &error))?;
     }
-    let refused = send(&mut smtp, mailboxes, message).await;
+    let sent = send(&mut smtp, mailboxes, message).await;
     // Whether it says goodbye changes nothing.
     let _ = timeout(FAREWELL, smtp.quit()).await;
-    refused
+    sent
 }
 
 /// lettre's own STARTTLS would bring its own TLS settings, with other rules than those of checks.
@@ -162,14 +200,22 @@ fn is_whole(bytes: &[u8]) -> bool {
 #[derive(Debug)]
 struct Mailboxes {
     from: Mailbox,
+    /// Named in the mail.
     to: Vec<Mailbox>,
+    /// Those of them who get it now, as they are configured.
+    now: Vec<(String, Mailbox)>,
 }
 
 impl Mailboxes {
-    fn parse(mail: &Mail) -> Result<Self, String> {
+    fn parse(mail: &Mail, now: &[String]) -> Result<Self, String> {
         let parse =
             |text: &String| text.parse::<Mailbox>().map_err(|why| format!("{text} is not an address: {why}"));
-        Ok(Self { from: parse(&mail.from)?, to: mail.to.iter().map(parse).collect::<Result<_, _>>()? })
+        let now = now.iter().map(|to| Ok((to.clone(), parse(to)?)));
+        Ok(Self {
+            from: parse(&mail.from)?,
+            to: mail.to.iter().map(parse).collect::<Result<_, _>>()?,
+            now: now.collect::<Result<_, String>>()?,
+        })
     }
 }
 
@@ -191,29 +237,27 @@ fn compose(mailboxes: &Mailboxes, letter: &Letter) -> Result<Vec<u8>, String> {
 }
 
 /// One recipient's refusal is not that of the others.
-async fn send(
-    smtp: &mut AsyncSmtpConnection,
-    mailboxes: &Mailboxes,
-    message: &[u8],
-) -> Result<Vec<String>, String> {
+async fn send(smtp: &mut AsyncSmtpConnection, mailboxes: &Mailboxes, message: &[u8]) -> Result<Sent, String> {
     let from = MailFrom::new(Some(mailboxes.from.email.clone()), vec![]);
     smtp.command(from).await.map_err(|error| words("MAIL FROM", &error))?;
-    let mut refused = Vec::new();
-    for to in &mailboxes.to {
-        match smtp.command(Rcpt::new(to.email.clone(), vec![])).await {
-            Ok(_) => {}
-            Err(error) if error.status().is_some() => {
-                refused.push(words(&format!("RCPT TO:<{}>", to.email), &error));
-            }
+    let (mut taken, mut not_taken) = (0, Vec::new());
+    for (to, mailbox) in &mailboxes.now {
+        match smtp.command(Rcpt::new(mailbox.email.clone(), vec![])).await {
+            Ok(_) => taken += 1,
+            Err(error) if error.status().is_some() => not_taken.push(NotTaken {
+                to: to.clone(),
+                why: words(&format!("RCPT TO:<{}>", mailbox.email), &error),
+                when: if error.is_transient() { When::Later } else { When::Never },
+            }),
             Err(error) => return Err(words("RCPT TO", &error)),
         }
     }
-    if refused.len() == mailboxes.to.len() {
-        return Err(refused.join("; "));
+    if taken == 0 {
+        return Ok(Sent { taken, not_taken });
     }
     smtp.command(Data).await.map_err(|error| words("DATA", &error))?;
     smtp.message(message).await.map_err(|error| words("the mail's text", &error))?;
-    Ok(refused)
+    Ok(Sent { taken, not_taken })
 }
 
 /// `RCPT TO:<a@example.org>: the server said "550 no such user"`

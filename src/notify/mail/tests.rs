@@ -1,6 +1,7 @@
 //! Sessions with mail servers that are broken or mean.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -11,6 +12,8 @@ use super::letter::Letter;
 use super::session::Session;
 use crate::engine::model::{Endpoint, EventKind, Mail, SmtpTls, Tls, TlsVersion};
 
+mod late;
+
 const STARTTLS: SmtpTls = SmtpTls::StartTls(Tls {
     verify: true,
     ca: None,
@@ -19,6 +22,19 @@ const STARTTLS: SmtpTls = SmtpTls::StartTls(Tls {
     min_version: TlsVersion::Tls12,
     alpn: Vec::new(),
 });
+
+fn mail(at: SocketAddr) -> Mail {
+    Mail {
+        server: Endpoint { host: at.ip().to_string(), port: at.port() },
+        from: "lvsd@example.org".to_owned(),
+        to: vec!["ops@example.org".to_owned()],
+        tls: None,
+        login: None,
+        timeout: Duration::from_secs(30),
+        min_interval: Duration::from_secs(1),
+        events: BTreeSet::from(EventKind::ALL),
+    }
+}
 
 /// What comes of a mail to a server that sends `first`, then `endless` again and again, and listens to nothing.
 async fn deliver(first: &[u8], endless: &[u8], tls: Option<SmtpTls>) -> String {
@@ -31,18 +47,9 @@ async fn deliver(first: &[u8], endless: &[u8], tls: Option<SmtpTls>) -> String {
             while stream.write_all(&endless).await.is_ok() {}
         }
     });
-    let mail = Mail {
-        server: Endpoint { host: at.ip().to_string(), port: at.port() },
-        from: "lvsd@example.org".to_owned(),
-        to: vec!["ops@example.org".to_owned()],
-        tls,
-        login: None,
-        timeout: Duration::from_secs(30),
-        min_interval: Duration::from_secs(1),
-        events: BTreeSet::from(EventKind::ALL),
-    };
+    let mail = Mail { tls, ..mail(at) };
     let letter = Letter { subject: "subject".to_owned(), body: "body\n".to_owned() };
-    let result = Session::default().deliver(&mail, &letter).await;
+    let result = Session::default().deliver(&mail, &letter, &mail.to).await;
     server.abort();
     result.unwrap_err()
 }

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
+use crate::anew::Breaks;
 use crate::engine::model::{Endpoint, EventKind, HeaderText, Secret, Webhook, WebhookUrl};
 use crate::notify::courier::{Courier, Delivered, Tally};
 use crate::notify::event::Event;
@@ -127,12 +128,12 @@ fn event(sequence: u64) -> Arc<Event> {
     Arc::new(Event { sequence, ..testing::down() })
 }
 
-fn tell(courier: &mut Courier<Webhook>, sequences: impl IntoIterator<Item = u64>) {
-    sequences.into_iter().for_each(|sequence| courier.tell(&Handle::current(), &event(sequence)));
+fn tell(courier: &Courier<Webhook>, sequences: impl IntoIterator<Item = u64>) {
+    sequences.into_iter().for_each(|sequence| courier.tell(&event(sequence)));
 }
 
 fn courier(webhook: Webhook) -> Courier<Webhook> {
-    Courier::spawn(&Handle::current(), webhook, Tally::default())
+    Courier::spawn(&Handle::current(), webhook, Tally::default(), &Breaks::default())
 }
 
 async fn counts(tally: &Tally, wanted: Delivered) {
@@ -158,8 +159,8 @@ async fn events_come_in_order_over_one_connection() {
         ("Authorization".to_owned(), HeaderText::File { path, prefix: "Bearer ".to_owned() }),
         ("X-Site".to_owned(), HeaderText::Written(Secret("north".to_owned()))),
     ];
-    let mut courier = courier(webhook);
-    tell(&mut courier, 1..=20);
+    let courier = courier(webhook);
+    tell(&courier, 1..=20);
     assert_eq!(courier.finish(SOON).await, 0);
     let seen = server.seen(20).await;
     assert_eq!(told(&seen), (1..=20).map(|n| (n, 0)).collect::<Vec<_>>());
@@ -176,8 +177,8 @@ async fn events_come_in_order_over_one_connection() {
 #[tokio::test]
 async fn a_connection_that_the_server_closes_is_opened_anew() {
     let server = Server::new(&[Say::Last(200), Say::Last(200), Say::Last(204)]).await;
-    let mut courier = courier(server.webhook());
-    tell(&mut courier, 1..=3);
+    let courier = courier(server.webhook());
+    tell(&courier, 1..=3);
     let seen = server.seen(3).await;
     assert_eq!(told(&seen), [(1, 0), (2, 0), (3, 0)]);
     assert_eq!(courier.finish(SOON).await, 0);
@@ -189,8 +190,8 @@ async fn what_a_server_cannot_take_now_comes_again_and_keeps_its_place() {
     let plan = [Say::Status(503), Say::After(429, "1"), Say::Status(200)];
     let server = Server::new(&plan).await;
     let tally = Tally::default();
-    let mut courier = Courier::spawn(&Handle::current(), server.webhook(), tally.clone());
-    tell(&mut courier, 1..=2);
+    let courier = Courier::spawn(&Handle::current(), server.webhook(), tally.clone(), &Breaks::default());
+    tell(&courier, 1..=2);
     let seen = server.seen(4).await;
     assert_eq!(told(&seen), [(1, 0), (1, 0), (1, 0), (2, 0)]);
     let waited = seen[2].at - seen[1].at;
@@ -203,8 +204,8 @@ async fn what_a_server_cannot_take_now_comes_again_and_keeps_its_place() {
 async fn what_a_server_refuses_for_good_does_not_hold_up_the_rest() {
     let server = Server::new(&[Say::Status(400), Say::Status(302), Say::Status(401)]).await;
     let tally = Tally::default();
-    let mut courier = Courier::spawn(&Handle::current(), server.webhook(), tally.clone());
-    tell(&mut courier, 1..=4);
+    let courier = Courier::spawn(&Handle::current(), server.webhook(), tally.clone(), &Breaks::default());
+    tell(&courier, 1..=4);
     assert_eq!(told(&server.seen(4).await), [(1, 0), (2, 0), (3, 0), (4, 0)]);
     let counted = Delivered { delivered: 1, refused: 3, failed: 0, dropped: 0 };
     counts(&tally, counted).await;
@@ -215,10 +216,10 @@ async fn the_oldest_give_way_while_a_server_hangs_and_the_next_says_how_many() {
     let server = Server::new(&[Say::Nothing]).await;
     let webhook = Webhook { timeout: Duration::from_millis(300), ..server.webhook() };
     let tally = Tally::default();
-    let mut courier = Courier::with_limit(&Handle::current(), webhook, tally.clone(), 3);
-    tell(&mut courier, [1]);
+    let courier = Courier::with_limit(&Handle::current(), webhook, tally.clone(), &Breaks::default(), 3);
+    tell(&courier, [1]);
     server.seen(1).await;
-    tell(&mut courier, 2..=6);
+    tell(&courier, 2..=6);
     assert_eq!(told(&server.seen(4).await), [(1, 0), (4, 3), (5, 0), (6, 0)]);
     let counted = Delivered { delivered: 3, refused: 0, failed: 1, dropped: 3 };
     counts(&tally, counted).await;
@@ -228,9 +229,10 @@ async fn the_oldest_give_way_while_a_server_hangs_and_the_next_says_how_many() {
 async fn what_gave_way_before_the_first_try_is_told_with_it() {
     let server = Server::new(&[]).await;
     let tally = Tally::default();
-    let mut courier = Courier::with_limit(&Handle::current(), server.webhook(), tally.clone(), 2);
+    let courier =
+        Courier::with_limit(&Handle::current(), server.webhook(), tally.clone(), &Breaks::default(), 2);
     // Before the task runs at all: two of these give way.
-    tell(&mut courier, 1..=4);
+    tell(&courier, 1..=4);
     assert_eq!(told(&server.seen(2).await), [(3, 2), (4, 0)]);
     assert_eq!(courier.finish(SOON).await, 0);
     assert_eq!(tally.counters(), Delivered { delivered: 2, dropped: 2, ..Delivered::default() });
@@ -239,8 +241,8 @@ async fn what_gave_way_before_the_first_try_is_told_with_it() {
 #[tokio::test]
 async fn a_hanging_server_delays_the_end_no_longer_than_it_may() {
     let server = Server::new(&[Say::Nothing]).await;
-    let mut courier = courier(server.webhook());
-    tell(&mut courier, 1..=3);
+    let courier = courier(server.webhook());
+    tell(&courier, 1..=3);
     server.seen(1).await;
     // Were it not bounded, this would last as long as the webhook's own time.
     assert_eq!(courier.finish(Duration::from_millis(200)).await, 3);
@@ -250,8 +252,8 @@ async fn a_hanging_server_delays_the_end_no_longer_than_it_may() {
 async fn the_end_waits_for_no_back_off() {
     // An hour, if it were followed.
     let server = Server::new(&[Say::After(503, "3600")]).await;
-    let mut courier = courier(server.webhook());
-    tell(&mut courier, 1..=2);
+    let courier = courier(server.webhook());
+    tell(&courier, 1..=2);
     server.seen(1).await;
     assert_eq!(courier.finish(SOON).await, 0);
     assert_eq!(told(&server.seen(3).await), [(1, 0), (1, 0), (2, 0)]);
@@ -261,8 +263,8 @@ async fn the_end_waits_for_no_back_off() {
 async fn new_settings_count_at_once_for_what_waits() {
     let (old, new) = (Server::new(&[Say::After(503, "3600")]).await, Server::new(&[]).await);
     let tally = Tally::default();
-    let mut courier = Courier::spawn(&Handle::current(), old.webhook(), tally.clone());
-    tell(&mut courier, [1]);
+    let courier = Courier::spawn(&Handle::current(), old.webhook(), tally.clone(), &Breaks::default());
+    tell(&courier, [1]);
     old.seen(1).await;
     while tally.counters().failed == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -275,10 +277,10 @@ async fn new_settings_count_at_once_for_what_waits() {
 async fn only_the_events_that_are_asked_for() {
     let server = Server::new(&[]).await;
     let webhook = Webhook { events: BTreeSet::from([EventKind::Stopping]), ..server.webhook() };
-    let mut courier = courier(webhook);
-    tell(&mut courier, [1]);
+    let courier = courier(webhook);
+    tell(&courier, [1]);
     let stopping = Event { sequence: 2, kind: EventKind::Stopping, ..testing::down() };
-    courier.tell(&Handle::current(), &Arc::new(stopping));
+    courier.tell(&Arc::new(stopping));
     assert_eq!(courier.finish(SOON).await, 0);
     assert_eq!(told(&server.seen(1).await), [(2, 0)]);
 }

@@ -22,7 +22,13 @@ const SERVER: &str = "198.51.100.11:80";
 fn outlets(runtime: &Runtime) -> Outlets {
     let helper = concat!(env!("CARGO_MANIFEST_DIR"), "/src/runtime/testdata/helper").into();
     let settings = testing::config(vec![]).daemon.notify;
-    Outlets::new(runtime.handle().clone(), helper, &settings, notify::Audience::Configured)
+    Outlets::new(
+        runtime.handle().clone(),
+        helper,
+        &settings,
+        notify::Audience::Configured,
+        Default::default(),
+    )
 }
 
 /// Logs what an announcer makes of these events.

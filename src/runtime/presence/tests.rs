@@ -48,7 +48,7 @@ async fn what_a_start_waits_for_is_known_and_then_followed() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("active");
     let config = gated(vec![by_file(&file), by_address()]);
-    let mut surroundings = Surroundings::begin(&config).unwrap();
+    let mut surroundings = Surroundings::begin(&config, Breaks::default()).unwrap();
     surroundings.known().await.unwrap();
     let before = surroundings.presence();
     assert!(before.addresses.contains_key(&LOCALHOST));
@@ -72,7 +72,7 @@ async fn without_a_word_from_anybody_files_are_looked_for_at_intervals() {
     let file = root.path().join("active");
     fs::write(&file, "").unwrap();
     let config = gated(vec![by_file(&file)]);
-    let mut surroundings = Surroundings::begin(&config).unwrap();
+    let mut surroundings = Surroundings::begin(&config, Breaks::default()).unwrap();
     surroundings.known().await.unwrap();
     fs::remove_file(&file).unwrap();
     let now = clock::now();
@@ -91,7 +91,7 @@ async fn a_reload_brings_what_was_read_for_it() {
     let [old, new] = ["old", "new"].map(|name| root.path().join(name));
     fs::write(&old, "").unwrap();
     fs::write(&new, "").unwrap();
-    let mut surroundings = Surroundings::begin(&gated(vec![by_file(&old)])).unwrap();
+    let mut surroundings = Surroundings::begin(&gated(vec![by_file(&old)]), Breaks::default()).unwrap();
     surroundings.known().await.unwrap();
     // A look at the old files that ends after the reload says nothing of the new ones.
     surroundings.tick(clock::now() + INTERVAL);

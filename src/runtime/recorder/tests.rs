@@ -13,6 +13,7 @@ use crate::runtime::testing::{SOON, config, pool, service, tcp, within};
 
 mod addresses;
 mod failing;
+mod random;
 mod settings;
 
 const WEB: &str = "192.0.2.10:80";
@@ -52,7 +53,7 @@ impl Rig {
 
     fn with(services: &[&str], left_behind: &State) -> Self {
         let directory = TempDir::new().unwrap();
-        let file = StateFile::spawn(directory.path().join("state.json")).unwrap();
+        let file = StateFile::spawn(directory.path().join("state.json"), &Default::default()).unwrap();
         Self::on(directory, Some(file), services, left_behind)
     }
 

@@ -8,10 +8,28 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::model::Mark;
 
+mod secrets;
+mod strangers;
+
 const BOOT: &str = "6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab";
 const OTHER_BOOT: &str = "00000000-0000-0000-0000-000000000000";
 const SAVED: Time = Time::from_nanos(1_000_000_000_000);
 const NOW: Time = Time::from_nanos(1_005_000_000_000);
+
+/// All of the text is understood.
+fn parse(text: &str, boot_id: &str, now: Time) -> Result<State, String> {
+    let mut left_out = LeftOut::default();
+    let parsed = super::parse(text, boot_id, now, &mut left_out);
+    assert!(parsed.is_err() || left_out == LeftOut::default(), "{left_out:?}");
+    parsed
+}
+
+/// What is understood of the text, and what is not.
+fn parse_loosely(text: &str) -> Result<(State, Vec<String>), String> {
+    let mut left_out = LeftOut::default();
+    let state = super::parse(text, BOOT, NOW, &mut left_out)?;
+    Ok((state, left_out.lines().collect()))
+}
 
 fn tcp(text: &str) -> ServiceId {
     service_id(&format!("tcp {text}")).unwrap()
@@ -102,6 +120,17 @@ fn example() -> State {
     }
 }
 
+/// [`example`], but for something.
+fn without(what: impl FnOnce(&mut State)) -> State {
+    let mut state = example();
+    what(&mut state);
+    state
+}
+
+fn server(state: &mut State) -> &mut RememberedRealServer {
+    &mut state.memory.virtual_servers[0].real_servers[0]
+}
+
 /// What a daemon of this version must be able to read for ever.
 const GOLDEN: &str = concat!(
     r#"{"version":1,"boot_id":"6b1f5f6e-4d7a-4d0e-9c1a-0123456789ab","stamp":"00000001000000000000","#,
@@ -129,9 +158,12 @@ fn version_1_is_this_text() {
 /// Whoever has a hand in the file must not have one in what this host is to itself.
 #[test]
 fn a_loopback_address_was_never_announced() {
+    let mut wanted = example();
+    wanted.announced.remove(&virtual_address("192.0.2.10 on lvs0").unwrap());
     for address in ["127.0.0.1 on lo", "::1 on lo", "::1 on lvs0"] {
         let text = GOLDEN.replace("192.0.2.10 on lvs0", address);
-        assert_eq!(parse(&text, BOOT, NOW), Err(format!("{address:?} names no virtual address")));
+        let left_out = vec![format!("{address:?} names no virtual address")];
+        assert_eq!(parse_loosely(&text), Ok((wanted.clone(), left_out)));
     }
 }
 
@@ -191,34 +223,6 @@ fn a_stamp_of_now_is_current() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_with_a_reason() {
-    for (from, to, reason) in [
-        (r#""version":1"#, r#""version":2"#, "version 2, this lvsd reads version 1"),
-        (r#""version":1"#, r#""version":1,"more":1"#, "unknown field `more`"),
-        (r#""version":1,"#, "", "missing field `version`"),
-        ("00000001000000000000", "soon", "bad time stamp \"soon\""),
-        ("00000001000000000000", "99999999999999999999", "bad time stamp"),
-        ("tcp 192.0.2.10:80", "tcp 192.0.2.10", "\"tcp 192.0.2.10\" names no service"),
-        ("tcp 192.0.2.10:80", "icmp 192.0.2.10:80", "names no service"),
-        ("fwmark 5 ipv6", "fwmark 0 ipv6", "names no service"),
-        ("fwmark 5 ipv6", "fwmark 5 ipx", "names no service"),
-        ("fwmark 5 ipv6", "fwmark 5", "names no service"),
-        ("fwmark 5 ipv6", "fwmark", "names no service"),
-        ("198.51.100.11:80", "198.51.100.11:99999", "is no address"),
-        ("000000000000000000000000000000ff", "not hex", "bad identity \"not hex\""),
-        ("000000000000000000000000000000ff", "1000000000000000000000000000000ff", "bad identity"),
-        ("drain", "destroy", "unknown variant `destroy`"),
-        ("\"failures\":3", "\"failures\":-3", "invalid value"),
-        ("[900,120,300]", "[900,120]", "invalid length 2"),
-        ("\"up\":true", "\"up\":1", "invalid type"),
-    ] {
-        assert!(GOLDEN.contains(from), "{from}");
-        let error = parse(&GOLDEN.replacen(from, to, 1), BOOT, NOW).unwrap_err();
-        assert!(error.contains(reason), "{from} → {to}: {error}");
-    }
-}
-
-#[test]
 fn text_that_is_cut_off_anywhere_is_an_error() {
     for end in 0..GOLDEN.len() {
         assert!(parse(&GOLDEN[..end], BOOT, NOW).is_err(), "{}", &GOLDEN[..end]);
@@ -241,13 +245,19 @@ fn deep_nesting_is_an_error() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let nested = open.repeat(100_000) + &close.repeat(100_000);
         assert!(parse(&nested, BOOT, NOW).is_err());
-        assert!(parse(&GOLDEN.replace("\"alice\"", &nested), BOOT, NOW).is_err());
     }
+    let whole = "[".repeat(100_000) + &"]".repeat(100_000);
+    let (state, _) = parse_loosely(&GOLDEN.replace("\"alice\"", &whole)).unwrap();
+    assert_eq!(
+        state,
+        without(|state| server(state).order = None),
+        "where it is an entry, it costs the entry"
+    );
 }
 
 /// A state that came out of a text goes back into one and out again.
 fn is_error_or_lasting_state(text: &str) {
-    if let Ok(mut state) = parse(text, BOOT, NOW) {
+    if let Ok((mut state, _)) = parse_loosely(text) {
         state.memory.saved_at.get_or_insert(SAVED);
         assert_eq!(parse(&render(&state, BOOT).text, BOOT, NOW), Ok(state), "{text}");
     }

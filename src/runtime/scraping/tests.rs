@@ -18,6 +18,7 @@ fn scraper(scrapes: mpsc::Sender<Scrape>) -> Scraper {
         lost: Arc::new(|| 7),
         refused: Refused::default(),
         closed: Closed::default(),
+        breaks: Breaks::default(),
         started: SystemTime::UNIX_EPOCH,
     }
 }

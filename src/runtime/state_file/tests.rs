@@ -10,6 +10,8 @@ use super::*;
 use crate::engine::memory::RememberedVirtualServer;
 use crate::runtime::testing::{tcp, within};
 
+mod large;
+
 struct Place {
     directory: TempDir,
     path: PathBuf,
@@ -63,7 +65,7 @@ fn mode(path: &Path) -> u32 {
 fn what_is_saved_is_read_back() {
     let place = Place::new();
     assert!(read(&place.path, clock::now()).unwrap().is_none());
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     for services in [3, 0, 500] {
         let state = state(services);
         save(&file, &state).unwrap();
@@ -78,7 +80,7 @@ fn what_is_saved_is_read_back() {
 #[test]
 fn a_file_is_replaced_not_rewritten() {
     let place = Place::new();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     save(&file, &state(1)).unwrap();
     let (before, old) = (fs::read_to_string(&place.path).unwrap(), File::open(&place.path).unwrap());
     save(&file, &state(100)).unwrap();
@@ -90,7 +92,7 @@ fn a_file_is_replaced_not_rewritten() {
 #[test]
 fn a_reader_never_sees_half_a_file() {
     let place = Place::new();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     save(&file, &state(1)).unwrap();
     let writing = std::thread::spawn(move || {
         for round in 0..100 {
@@ -110,7 +112,7 @@ fn a_loose_mode_is_tightened() {
     let place = Place::new();
     fs::write(&place.path, "old").unwrap();
     fs::set_permissions(&place.path, fs::Permissions::from_mode(0o666)).unwrap();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     save(&file, &state(1)).unwrap();
     assert_eq!(mode(&place.path), 0o600);
     file.finish();
@@ -123,7 +125,7 @@ fn links_in_the_way_are_replaced_not_followed() {
     fs::write(&precious, "data").unwrap();
     symlink(&precious, place.temporary()).unwrap();
     symlink(&precious, &place.path).unwrap();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     save(&file, &state(2)).unwrap();
     assert_eq!(fs::read_to_string(&precious).unwrap(), "data");
     assert_eq!(place.read().owned.len(), 2);
@@ -137,7 +139,7 @@ fn a_temporary_file_that_a_killed_daemon_left_is_no_obstacle() {
     let place = Place::new();
     fs::write(place.temporary(), "half a sta").unwrap();
     fs::set_permissions(place.temporary(), fs::Permissions::from_mode(0o644)).unwrap();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     save(&file, &state(2)).unwrap();
     assert_eq!((place.read().owned.len(), mode(&place.path)), (2, 0o600));
     assert_eq!(place.names(), ["state.json"]);
@@ -151,7 +153,7 @@ fn a_file_is_written_beside_the_daemon_without_a_directory_in_its_name() {
     let name =
         "runtime::state_file::tests::a_file_is_written_beside_the_daemon_without_a_directory_in_its_name";
     if std::env::var_os("LVSD_TEST_CHILD").is_some() {
-        let file = StateFile::spawn(PathBuf::from("state.json")).unwrap();
+        let file = StateFile::spawn(PathBuf::from("state.json"), &Breaks::default()).unwrap();
         save(&file, &state(2)).unwrap();
         return file.finish();
     }
@@ -168,7 +170,7 @@ fn a_directory_that_is_not_there_or_cannot_be_written_is_an_error() {
     let impossible = ["nowhere/state.json", "file/state.json"].map(|path| place.directory.path().join(path));
     // Not even root makes files in there.
     for path in impossible.into_iter().chain([PathBuf::from("/proc/self/state.json")]) {
-        let file = StateFile::spawn(path.clone()).unwrap();
+        let file = StateFile::spawn(path.clone(), &Breaks::default()).unwrap();
         assert!(save(&file, &state(1)).is_err(), "{}", path.display());
         file.finish();
     }
@@ -179,7 +181,7 @@ fn a_directory_that_comes_back_is_written_again() {
     let place = Place::new();
     let directory = place.directory.path().join("late");
     let path = directory.join("state.json");
-    let file = StateFile::spawn(path.clone()).unwrap();
+    let file = StateFile::spawn(path.clone(), &Breaks::default()).unwrap();
     assert_eq!(save(&file, &state(1)).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     fs::create_dir(&directory).unwrap();
     save(&file, &state(2)).unwrap();
@@ -190,7 +192,7 @@ fn a_directory_that_comes_back_is_written_again() {
 #[test]
 fn what_cannot_be_put_out_of_the_way_is_an_error_and_stays() {
     let place = Place::new();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     save(&file, &state(1)).unwrap();
     fs::create_dir(place.temporary()).unwrap();
     assert!(save(&file, &state(2)).is_err());
@@ -211,7 +213,7 @@ fn a_full_disk_is_an_error_and_the_old_file_stays() {
     let place = Place::new();
     if std::env::var_os("LVSD_TEST_CHILD").is_some() {
         let place = Place { path: PathBuf::from("state.json"), ..place };
-        let file = StateFile::spawn(place.path.clone()).unwrap();
+        let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
         let small = state(2);
         save(&file, &small).unwrap();
         let text = fs::read_to_string(&place.path).unwrap();
@@ -245,7 +247,7 @@ fn run_child(command: &mut Command, place: &Place) {
 #[test]
 fn renewing_changes_the_stamp_in_place_and_nothing_else() {
     let place = Place::new();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     file.renew(clock::now());
     let old = state(3);
     save(&file, &old).unwrap();
@@ -266,7 +268,7 @@ fn renewing_changes_the_stamp_in_place_and_nothing_else() {
 #[test]
 fn a_file_that_could_not_be_replaced_is_not_renewed() {
     let place = Place::new();
-    let file = StateFile::spawn(place.path.clone()).unwrap();
+    let file = StateFile::spawn(place.path.clone(), &Breaks::default()).unwrap();
     let old = state(1);
     save(&file, &old).unwrap();
     fs::create_dir(place.temporary()).unwrap();
@@ -324,7 +326,8 @@ fn links_pipes_and_endless_files_are_refused_without_waiting() {
     fs::remove_file(&place.path).unwrap();
     // Sparse, and larger than anything that is read.
     File::create(&place.path).unwrap().set_len(u64::from(u32::MAX)).unwrap();
-    assert!(matches!(read(&place.path, clock::now()), Err(StateError::Malformed { .. })));
+    let refused = read(&place.path, clock::now()).unwrap_err().to_string();
+    assert!(refused.ends_with("it is larger than 512 MiB"), "{refused}");
 }
 
 // -- the queue ------------------------------------------------------------------------------
@@ -351,4 +354,26 @@ fn a_disk_that_does_not_answer_fills_a_short_queue_and_blocks_nobody() {
     }
     file.finish();
     assert_eq!(place.read().owned.len(), usize::from(last), "in order");
+}
+
+#[test]
+fn a_thread_that_breaks_off_is_begun_anew_and_writes_what_comes_then() {
+    let (place, breaks) = (Place::new(), Breaks::default());
+    let file = StateFile::spawn(place.path.clone(), &breaks).unwrap();
+    save(&file, &state(1)).unwrap();
+    let (sender, mut answer) = tokio::sync::oneshot::channel();
+    file.sender.send(Job::Break(sender)).unwrap();
+    let lost = within("the end of the answer", || match answer.try_recv() {
+        Err(tokio::sync::oneshot::error::TryRecvError::Empty) => None,
+        other => Some(other),
+    });
+    assert!(lost.is_err(), "who waited for it hears that nobody will");
+    // A stamp would make the verdicts of a file current that a later state should have replaced.
+    file.renew(Time::from_nanos(u64::MAX));
+    save(&file, &state(2)).unwrap();
+    let now = clock::now();
+    assert!(place.read().memory.saved_at.is_some_and(|at| at <= now), "not stamped");
+    assert_eq!(place.read().owned.len(), 2);
+    file.finish();
+    assert!(breaks.counts().eq(Part::ALL.map(|part| (part, u64::from(part == Part::StateFile)))));
 }

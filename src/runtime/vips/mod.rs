@@ -22,6 +22,7 @@ pub(super) use keeper::{Keeper, Netlink, Report, Stop};
 
 use super::supervisor::Supervisor;
 use crate::addresses::{Picture, Watcher, spawn_watcher};
+use crate::anew::Breaks;
 use crate::engine::announcements::{Announcements, Grounds, VirtualAddress};
 use crate::engine::model::{Config, Drift, OnStop};
 use crate::engine::table::ServiceId;
@@ -56,6 +57,7 @@ pub(super) struct Vips {
     failures: BTreeMap<VirtualAddress, String>,
     told: Told,
     phase: Phase,
+    breaks: Breaks,
 }
 
 /// Everything that the order of things depends on, in brief.
@@ -67,18 +69,18 @@ struct Moment {
 }
 
 impl Vips {
-    pub(super) fn spawn() -> std::io::Result<Self> {
+    pub(super) fn spawn(breaks: Breaks) -> std::io::Result<Self> {
         let (sender, reports) = mpsc::channel(REPORTS);
         let keeper = Keeper::spawn(Box::new(Netlink::default()), sender)?;
-        Ok(Self::with(Some(keeper), reports))
+        Ok(Self::with(Some(keeper), reports, breaks))
     }
 
     /// For a dry run: nothing is announced.
     pub(super) fn none() -> Self {
-        Self::with(None, mpsc::channel(1).1)
+        Self::with(None, mpsc::channel(1).1, Breaks::default())
     }
 
-    fn with(keeper: Option<Keeper>, reports: mpsc::Receiver<Report>) -> Self {
+    fn with(keeper: Option<Keeper>, reports: mpsc::Receiver<Report>, breaks: Breaks) -> Self {
         Self {
             keeper,
             reports,
@@ -93,6 +95,7 @@ impl Vips {
             failures: BTreeMap::new(),
             told: Told::new(),
             phase: Phase::Running,
+            breaks,
         }
     }
 
@@ -122,7 +125,7 @@ impl Vips {
 
     /// From the first wish on: without one there is nothing that anybody could change.
     fn listen(&mut self) {
-        match spawn_watcher() {
+        match spawn_watcher(&self.breaks) {
             Ok(watcher) => {
                 let pictures = watcher.pictures();
                 self.events = Some((watcher, pictures));

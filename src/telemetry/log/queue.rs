@@ -11,6 +11,7 @@ use super::format::{self, Format, Head};
 use super::layer::now;
 use super::record::{Fields, Value};
 use super::sink::{Output, Sink};
+use crate::anew::{Breaks, Part, Watch};
 
 /// Whichever is reached first.
 const MAX_RECORDS: usize = 10_000;
@@ -46,14 +47,18 @@ struct State {
 }
 
 impl Queue {
-    /// The thread ends when the queue is closed and empty, or with the process.
-    pub(super) fn start(format: Format, sink: Sink) -> io::Result<Self> {
+    /// The thread ends when the queue is closed and empty, or with the process. What breaks it off is a line in the
+    /// queue, which it writes once it is begun anew.
+    pub(super) fn start(format: Format, sink: Sink, breaks: &Breaks) -> io::Result<Self> {
         let queue = Self(Arc::default());
         let mut output = sink.open()?;
-        let shared = Arc::clone(&queue.0);
-        std::thread::Builder::new()
-            .name("log".into())
-            .spawn(move || shared.write_all(format, &mut output))?;
+        let (shared, mut watch) = (Arc::clone(&queue.0), Watch::over(Part::Log, breaks));
+        std::thread::Builder::new().name("log".into()).spawn(move || {
+            while watch.breaks_here(|| {
+                shared.write_all(format, &mut output);
+                Ok(())
+            }) {}
+        })?;
         Ok(queue)
     }
 
@@ -106,6 +111,10 @@ impl Shared {
 
     fn write_all(&self, format: Format, output: &mut Output) {
         let mut told = Instant::now();
+        // The record that broke it is not tried again.
+        if std::mem::take(&mut self.lock().writing) {
+            self.lock().lose();
+        }
         while let Some(record) = self.next() {
             let written = output.write(&record).is_ok();
             let mut state = self.lock();

@@ -7,6 +7,7 @@ use tracing::subscriber::with_default;
 use tracing::{debug, info, info_span, warn};
 
 use super::*;
+use crate::anew::Part;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -220,4 +221,47 @@ fn the_environment_decides_where_it_goes() {
         assert!(!stderr_is_journal(other));
     }
     assert!(!stderr_is_journal(Some(&format!("{}:{}", stderr.st_dev, stderr.st_ino.wrapping_add(1)))));
+}
+
+#[test]
+fn a_thread_that_breaks_off_is_begun_anew_and_loses_the_one_record_that_broke_it() {
+    let (sender, written) = mpsc::channel();
+    let fragile = Fragile(sender);
+    let (subscriber, log) = build("info", Format::Plain, Sink::Stream(Box::new(fragile))).unwrap();
+    let breaks = log.breaks().clone();
+    with_default(subscriber, || {
+        info!("one");
+        info!("{}", Fragile::POISON);
+        info!("two");
+        while breaks.counts().all(|(_, count)| count == 0) {
+            std::thread::yield_now();
+        }
+        info!("three");
+        assert!(log.flush(LONG));
+    });
+    let lines: Vec<String> = written.try_iter().collect();
+    let has = |text: &str| lines.iter().any(|line| line.contains(text));
+    assert!(has("one") && has("two") && has("three") && has("1 log line lost"), "{lines:?}");
+    assert_eq!(log.lost(), 1);
+    assert!(breaks.counts().eq(Part::ALL.map(|part| (part, u64::from(part == Part::Log)))));
+}
+
+/// A stream that one text breaks.
+struct Fragile(mpsc::Sender<String>);
+
+impl Fragile {
+    const POISON: &str = "poison";
+}
+
+impl io::Write for Fragile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(!text.contains(Self::POISON), "broken on purpose");
+        self.0.send(text).unwrap();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -105,6 +105,7 @@ catalogue! {
     STATE_WRITES = Counter "lvsd_state_file_writes_total" ["result"] "Writes of the state file: written or failed";
     CONTROL_REFUSED = Counter "lvsd_control_clients_refused_total" [] "Clients of the control socket that found all places taken";
     HTTP_CLOSED = Counter "lvsd_http_connections_closed_total" [] "HTTP connections that were closed because newer ones came, or because an answer was not taken";
+    BROKEN = Counter "lvsd_broken_off_total" ["part"] "How often a thread or task of lvsd broke off and was begun anew: please report it";
     LOG_LOST = Counter "lvsd_log_lines_lost_total" [] "Log lines that their reader did not take in time";
 
     CPU = Counter "process_cpu_seconds_total" [] "Processor time of the daemon itself, user and system";

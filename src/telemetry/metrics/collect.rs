@@ -253,6 +253,7 @@ fn clients(families: &mut Families<'_>, daemon: Daemon<'_>, around: &Around) -> 
     families.numbers(&list::STATE_WRITES, written)?;
     families.number(&list::CONTROL_REFUSED, Some(around.control_refused))?;
     families.number(&list::HTTP_CLOSED, Some(around.http_closed))?;
+    families.numbers(&list::BROKEN, around.broken.iter().map(|(part, count)| ([*part], *count)))?;
     families.number(&list::LOG_LOST, Some(around.log_lost))
 }
 

@@ -84,6 +84,8 @@ pub struct Around {
     pub control_refused: u64,
     pub http_closed: u64,
     pub log_lost: u64,
+    /// Parts of the daemon, and how often each broke off.
+    pub broken: Vec<(&'static str, u64)>,
     /// On the thread that answers clients.
     pub tasks: usize,
 }

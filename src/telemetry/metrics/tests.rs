@@ -154,6 +154,7 @@ fn picture(name: &str) -> Picture {
         around: Around {
             dependencies: vec![("ipvs".to_owned(), true), ("probes".to_owned(), false)],
             started: Some(SystemTime::UNIX_EPOCH),
+            broken: vec![("front", 1)],
             dumped: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)),
             ..Around::default()
         },

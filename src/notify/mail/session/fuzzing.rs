@@ -13,7 +13,8 @@ pub(crate) fn replies(says: &[u8]) {
     let mailbox = |text: &str| text.parse::<Mailbox>().ok();
     let to: Vec<Mailbox> = ["a@example.org", "b@example.org"].into_iter().filter_map(mailbox).collect();
     let Some(from) = mailbox("lvsd@example.org").filter(|_| to.len() == 2) else { unreachable!() };
-    let mailboxes = Mailboxes { from, to };
+    let now = to.iter().map(|to| (to.to_string(), to.clone())).collect();
+    let mailboxes = Mailboxes { from, to, now };
     let credentials = Credentials::new("lvsd".to_owned(), "secret".to_owned());
     let bounded = |why: &str| {
         assert!(why.len() < 2000 && !why.contains(['\r', '\n']), "not one line of a log: {why:?}");
@@ -26,7 +27,7 @@ pub(crate) fn replies(says: &[u8]) {
             }
             let wire = Wire::memory(Memory::new(says, cut, end), MAX_REPLIES);
             match talk(wire, Some(&credentials), &mailboxes, b"Subject: x\r\n\r\n.\r\n").await {
-                Ok(refused) => refused.iter().for_each(|why| bounded(why)),
+                Ok(sent) => sent.not_taken.iter().for_each(|one| bounded(&one.why)),
                 Err(why) => bounded(&why),
             }
         });

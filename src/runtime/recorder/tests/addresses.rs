@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn set(addresses: &[&str]) -> BTreeSet<VirtualAddress> {
+pub(super) fn set(addresses: &[&str]) -> BTreeSet<VirtualAddress> {
     let on = |address: &&str| VirtualAddress { interface: "lvs0".into(), address: address.parse().unwrap() };
     addresses.iter().map(on).collect()
 }
@@ -69,4 +69,26 @@ fn no_address_waits_for_ever_for_a_disk() {
     rig.quiet_turn();
     rig.answer();
     assert_eq!(rig.recorder.addresses(), &set(&["192.0.2.10"]));
+}
+
+/// The disk hangs at a stamp, so that there is no room for a write, and a reload takes back what it had announced.
+#[test]
+fn an_address_that_is_no_longer_wanted_is_not_waited_for() {
+    let (mut rig, gate) = Rig::gated(&[]);
+    for _ in 0..100 {
+        rig.recorder.renew(rig.now);
+    }
+    rig.recorder.note_addresses(set(&["192.0.2.10"]));
+    rig.quiet_turn();
+    assert!(!rig.is_saving() && rig.recorder.is_urgent());
+    rig.recorder.note_addresses(set(&[]));
+    for _ in 0..3 {
+        rig.pass(PATIENCE);
+        rig.quiet_turn();
+        assert_eq!(rig.recorder.poll_timeout(), None, "there is nothing to do");
+    }
+    rig.recorder.note_addresses(set(&["192.0.2.11"]));
+    rig.quiet_turn();
+    assert_eq!(rig.recorder.poll_timeout(), Some(rig.now + PAUSE), "it has its own time to wait");
+    drop(gate);
 }
