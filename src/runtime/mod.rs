@@ -26,6 +26,7 @@ mod inquiries;
 mod kernel;
 mod loading;
 mod lock;
+mod opening;
 mod pems;
 mod pictures;
 mod planning;

@@ -18,6 +18,7 @@ use super::front::{Clients, Front, Received};
 use super::kernel::{Backoff, Beginning, Writer};
 use super::loading::{Loader, Ready};
 use super::lock::Lock;
+use super::opening::{Opened, open_memory, open_netlink};
 use super::pems::PemFiles;
 use super::planning::Planning;
 use super::presence::{Ended, Surroundings};
@@ -35,17 +36,15 @@ use super::target::Target;
 use super::vips::Vips;
 use super::watcher::Watcher;
 use crate::control::{ExitCode, Reply};
-use crate::engine::model::{Config, Timeouts};
+use crate::engine::model::Config;
 use crate::engine::{Engine, Readings};
 use crate::health::Heartbeat;
-use crate::ipvs::{self, Dump, Kernel, Observed, OpenError, Options};
+use crate::ipvs::OpenError;
 use crate::notify::Outlets;
 use crate::process::helper;
 use crate::telemetry::log::Log;
 use crate::telemetry::systemd::ServiceManager;
 
-/// For modprobe to load ip_vs.
-const MODPROBE: Duration = Duration::from_secs(10);
 /// For the log's reader to take the last lines.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Outcomes on their way to the supervisor; a task with one more waits.
@@ -192,13 +191,6 @@ pub(super) fn chain(error: impl std::error::Error + Send + Sync + 'static) -> St
     format!("{:#}", anyhow::Error::new(error))
 }
 
-struct Opened {
-    kernel: Box<dyn Kernel>,
-    dump: Box<dyn Dump>,
-    observed: Observed,
-    timeouts: Timeouts,
-}
-
 /// Waits for ip_vs with back-off: a module that comes late is no reason to be restarted over and over.
 /// A missing privilege does not come by waiting.
 async fn open_kernel(target: Target, waiting: &mut Waiting<'_>) -> Result<Opened, ExitCode> {
@@ -273,32 +265,6 @@ impl Waiting<'_> {
             }
         }
     }
-}
-
-fn open_netlink() -> Result<Opened, OpenError> {
-    let options = Options::default();
-    let mut kernel = match ipvs::Netlink::open(options) {
-        Err(OpenError::ModuleMissing) => {
-            // Its failure shows in the second try.
-            if let Err(problem) = ipvs::load_module(MODPROBE) {
-                tracing::debug!("{problem}");
-            }
-            ipvs::Netlink::open(options)?
-        }
-        opened => opened?,
-    };
-    let mut dump = ipvs::Dumper::open(options)?;
-    let observed = dump.dump()?;
-    let timeouts = kernel.timeouts()?;
-    Ok(Opened { kernel: Box::new(kernel), dump: Box::new(dump), observed, timeouts })
-}
-
-fn open_memory() -> Result<Opened, OpenError> {
-    let memory = ipvs::Memory::default();
-    let (mut kernel, mut dump) = (memory.clone(), memory);
-    let observed = dump.dump()?;
-    let timeouts = kernel.timeouts()?;
-    Ok(Opened { kernel: Box::new(kernel), dump: Box::new(dump), observed, timeouts })
 }
 
 struct Setup {

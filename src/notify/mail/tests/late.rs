@@ -19,9 +19,11 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Clone, Default)]
 struct Mailboxes {
     replies: Arc<Mutex<Replies>>,
-    /// For whom, and what.
-    taken: Arc<Mutex<Vec<(Vec<String>, String)>>>,
+    taken: Arc<Mutex<Vec<Taken>>>,
 }
+
+/// For whom, and what.
+type Taken = (Vec<String>, String);
 
 type Replies = BTreeMap<&'static str, VecDeque<&'static str>>;
 
