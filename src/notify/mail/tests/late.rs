@@ -19,11 +19,12 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Clone, Default)]
 struct Mailboxes {
     replies: Arc<Mutex<Replies>>,
-    /// For whom, and what.
-    taken: Arc<Mutex<Vec<(Vec<String>, String)>>>,
+    taken: Arc<Mutex<Taken>>,
 }
 
 type Replies = BTreeMap<&'static str, VecDeque<&'static str>>;
+/// For whom, and what.
+type Taken = Vec<(Vec<String>, String)>;
 
 impl Mailboxes {
     fn rcpt(&self, recipient: &str) -> String {
