@@ -5,6 +5,7 @@
 
 mod late;
 mod letter;
+mod replies;
 mod session;
 
 #[cfg(feature = "fuzzing")]

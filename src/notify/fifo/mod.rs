@@ -21,11 +21,10 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::anew::{Breaks, Part, Watch};
 use backlog::{Backlog, Pushed};
 use node::{Found, Id, Origin, Problem};
 use stream::Stream;
-
-use crate::anew::{Breaks, Part, Watch};
 
 /// How often a reader is looked for.
 const SEARCH: Duration = Duration::from_millis(200);

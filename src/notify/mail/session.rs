@@ -4,22 +4,23 @@
 pub(in crate::notify) mod fuzzing;
 
 use std::error::Error as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 use std::{io, str};
 
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
+use lettre::transport::smtp::client::AsyncSmtpConnection;
 use lettre::transport::smtp::commands::{Data, Ehlo, Mail as MailFrom, Rcpt, Starttls};
-use lettre::transport::smtp::extension::{ClientId, Extension, ServerInfo};
+use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::response::Response;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::letter::Letter;
+use super::replies::Replies;
 use crate::engine::model::{Login, Mail, SmtpTls};
 use crate::net::explain;
 use crate::notify::secret::Reader;
@@ -134,7 +135,7 @@ async fn talk(
     message: &[u8],
 ) -> Result<Sent, String> {
     let own = own_name(&wire);
-    let mut smtp = AsyncSmtpConnection::connect_with_transport(Box::new(wire), &own)
+    let mut smtp = AsyncSmtpConnection::connect_with_transport(Box::new(Replies::of(wire)), &own)
         .await
         .map_err(|error| words("greeting", &error))?;
     if let Some(credentials) = credentials {
@@ -153,9 +154,9 @@ async fn start_tls(stream: &mut impl Stream) -> Result<(), String> {
     let own = own_name(stream);
     reply(stream).await?;
     let hello = command(stream, &Ehlo::new(own).to_string()).await?;
-    let offers =
-        ServerInfo::from_response(&hello).is_ok_and(|server| server.supports_feature(Extension::StartTls));
-    if !offers {
+    let keyword = |line: &str| line.split_whitespace().next().map(str::to_ascii_uppercase);
+    // Not lettre's reading: see [`super::replies`].
+    if !hello.message().any(|line| keyword(line).as_deref() == Some("STARTTLS")) {
         return Err("the server does not offer it".to_owned());
     }
     command(stream, &Starttls.to_string()).await?;
@@ -313,11 +314,5 @@ impl Local for Wire {
 impl Local for TcpStream {
     fn local(&self) -> Option<IpAddr> {
         self.local_addr().ok().map(|address| address.ip())
-    }
-}
-
-impl AsyncTokioStream for Wire {
-    fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Self::peer_addr(self)
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 use super::letter::Letter;
-use super::session::Session;
+use super::session::{Sent, Session};
 use crate::engine::model::{Endpoint, EventKind, Mail, SmtpTls, Tls, TlsVersion};
 
 mod late;
@@ -36,8 +36,13 @@ fn mail(at: SocketAddr) -> Mail {
     }
 }
 
-/// What comes of a mail to a server that sends `first`, then `endless` again and again, and listens to nothing.
+/// What is wrong with a server that sends `first`, then `endless` again and again, and listens to nothing.
 async fn deliver(first: &[u8], endless: &[u8], tls: Option<SmtpTls>) -> String {
+    attempt(first, endless, tls).await.unwrap_err()
+}
+
+/// What comes of a mail to it.
+async fn attempt(first: &[u8], endless: &[u8], tls: Option<SmtpTls>) -> Result<Sent, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (first, endless) = (first.to_vec(), endless.to_vec());
@@ -46,12 +51,31 @@ async fn deliver(first: &[u8], endless: &[u8], tls: Option<SmtpTls>) -> String {
         if stream.write_all(&first).await.is_ok() && !endless.is_empty() {
             while stream.write_all(&endless).await.is_ok() {}
         }
+        // Else what has been sent may be lost with the connection.
+        let _ = stream.shutdown().await;
+        let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
     });
     let mail = Mail { tls, ..mail(at) };
     let letter = Letter { subject: "subject".to_owned(), body: "body\n".to_owned() };
     let result = Session::default().deliver(&mail, &letter, &mail.to).await;
     server.abort();
-    result.unwrap_err()
+    result
+}
+
+/// Some servers send them; lettre would panic.
+#[tokio::test]
+async fn texts_of_blanks_are_none() {
+    for blanks in [" ", "\t", "\n\n\n", "\r", " \r", "\u{b}\u{c}", "\u{a0}", "\u{2003}\u{85} "] {
+        let script = format!(
+            "220 {blanks}\r\n250-mx\r\n250-{blanks}\r\n250-\r\n250 {blanks}\r\n250 {blanks}\r\n250-{blanks}\r\n250 to\r\n\
+             354 {blanks}\r\n250 {blanks}\r\n221 {blanks}\r\n"
+        );
+        let sent = attempt(script.as_bytes(), b"", None).await.and_then(Sent::by_somebody);
+        assert_eq!(sent.as_ref().map(|sent| sent.not_taken.len()), Ok(0), "{blanks:?}: {sent:?}");
+        let said =
+            deliver(format!("220 mx\r\n250-mx\r\n250 {blanks}\r\n").as_bytes(), b"", Some(STARTTLS)).await;
+        assert!(said.starts_with("STARTTLS: "), "{blanks:?}: {said}");
+    }
 }
 
 #[tokio::test]

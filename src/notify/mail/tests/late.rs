@@ -19,13 +19,12 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Clone, Default)]
 struct Mailboxes {
     replies: Arc<Mutex<Replies>>,
-    taken: Arc<Mutex<Vec<Taken>>>,
+    taken: Arc<Mutex<Taken>>,
 }
 
-/// For whom, and what.
-type Taken = (Vec<String>, String);
-
 type Replies = BTreeMap<&'static str, VecDeque<&'static str>>;
+/// For whom, and what.
+type Taken = Vec<(Vec<String>, String)>;
 
 impl Mailboxes {
     fn rcpt(&self, recipient: &str) -> String {
