@@ -63,7 +63,7 @@ pub enum What {
     Stopping,
     /// A reload changed nothing, and why.
     ReloadRefused(Box<str>),
-    /// `lvsd reload --confirm`: a configuration on trial, what became of it, and in whose hands that is.
+    /// `lvsd reload --confirm`: a configuration is on trial, and what became of it.
     TrialBegan(Box<str>),
     TrialConfirmed(Box<str>),
     TrialReverted(Box<str>),

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::config;
-use crate::engine::model::{Check, CheckKind, ClientCertificate, Config, SmtpTls, Tls};
+use crate::engine::model::{
+    Check, CheckKind, ClientCertificate, Config, RealServer, SmtpTls, Tls, VirtualServer,
+};
 
 /// A digest of each file; `None` of one that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +19,7 @@ impl PemFiles {
     /// Reads them: a disk may keep the caller waiting.
     pub(super) fn read(config: &Config) -> Self {
         let mut files = BTreeMap::new();
-        for path in checks(config).flat_map(|(_, check)| named(check)) {
+        for path in checks(config).flat_map(|(_, _, check)| named(check)) {
             if !files.contains_key(path) {
                 let digest = config::read_pem(path).ok().map(|bytes| Sha256::digest(&bytes).into());
                 files.insert(path.to_owned(), digest);
@@ -30,8 +32,10 @@ impl PemFiles {
     pub(super) fn renewed(&self, before: &Self, config: &Config) -> Vec<String> {
         let is_new = |(path, digest): &(&PathBuf, _)| before.0.get(*path).is_some_and(|old| old != *digest);
         let renewed = self.0.iter().filter(is_new).map(|(path, _)| {
-            let mut users = checks(config).filter(|(_, check)| named(check).any(|named| named == path));
-            let first = users.next().map(|(of, check)| format!("{} check of {of}", check.probe.kind.name()));
+            let mut users = checks(config).filter(|(_, _, check)| named(check).any(|named| named == path));
+            let first = users.next().map(|(pool, server, check)| {
+                format!("{} check of {} in {}", check.probe.kind.name(), server.id, pool.name)
+            });
             let more = match users.count() {
                 0 => String::new(),
                 more => format!(" and {more} more"),
@@ -46,12 +50,12 @@ impl PemFiles {
     }
 }
 
-/// With the name of its real server: `198.51.100.11:80 in web`.
-fn checks(config: &Config) -> impl Iterator<Item = (String, &Check)> {
+/// Those that use TLS.
+fn checks(config: &Config) -> impl Iterator<Item = (&VirtualServer, &RealServer, &Check)> {
     config.virtual_servers.iter().flat_map(|pool| {
         pool.real_servers.iter().flat_map(move |server| {
-            let of = move |check| (format!("{} in {}", server.id, pool.name), check);
-            server.checks.iter().map(|check| &**check).filter(|check| tls(check).is_some()).map(of)
+            let checks = server.checks.iter().filter(|check| tls(check).is_some());
+            checks.map(move |check| (&**pool, &**server, &**check))
         })
     })
 }
