@@ -241,27 +241,28 @@ fn call(cli: &Cli, request: &Request) -> ExitCode {
 }
 
 /// `--socket`, else what the configuration says: the file of `-c`, or the one that the daemon reads
-/// without one. Looked for once, and the user told once, however often a command asks.
+/// without one. Looked for each time, since a restart changes it, and told once.
 fn socket(cli: &Cli) -> PathBuf {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    let find = || {
-        let file = config_file(cli);
-        let named = config::control_socket(file);
-        match whereabouts::find(&whereabouts::directory(), file, named.clone()) {
-            Asked::Named(socket) => socket,
-            Asked::Running(socket) => {
-                complain(&format!(
+    static TOLD: OnceLock<()> = OnceLock::new();
+    let find =
+        || {
+            let file = config_file(cli);
+            let named = config::control_socket(file);
+            match whereabouts::find(&whereabouts::directory(), file, named.clone()) {
+                Asked::Named(socket) => socket,
+                Asked::Running(socket) => {
+                    TOLD.get_or_init(|| complain(&format!(
                     "lvsd: nobody listens at {}, which {} names: asking the daemon of this file where it \
                      listens until its restart, {}\n",
                     named.display(),
                     file.display(),
                     socket.display()
-                ));
-                socket
+                )));
+                    socket
+                }
             }
-        }
-    };
-    cli.socket.clone().unwrap_or_else(|| FOUND.get_or_init(find).clone())
+        };
+    cli.socket.clone().unwrap_or_else(find)
 }
 
 fn config_file(cli: &Cli) -> &Path {

@@ -58,16 +58,19 @@ pub(super) async fn connect(
 pub(super) async fn reach(target: &Target, deadline: &mut Deadline<'_>) -> Result<(), Trouble> {
     let socket = open(target, Close::Reset, Nagle::On)?;
     begin(&socket, target)?;
+    let ended = match glance(&socket) {
+        None => connected(socket, deadline).await?.reset,
+        Some(PollFlags::POLLOUT) => None,
+        Some(_) => socket.take_error().unwrap_or_else(Some),
+    };
+    ended.map_or(Ok(()), |error| Err(Trouble::io(Phase::Connect, "", &error)))
+}
+
+/// What has come of the connection, if anything has.
+fn glance(socket: &Socket) -> Option<PollFlags> {
     let mut asked = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
-    if poll(&mut asked, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
-        && asked.iter().all(|asked| asked.revents() == Some(PollFlags::POLLOUT))
-    {
-        return Ok(());
-    }
-    match connected(socket, deadline).await? {
-        Connected { reset: Some(error), .. } => Err(Trouble::io(Phase::Connect, "", &error)),
-        Connected { reset: None, .. } => Ok(()),
-    }
+    poll(&mut asked, PollTimeout::ZERO).ok().filter(|ready| *ready > 0)?;
+    asked.iter().find_map(PollFd::revents)
 }
 
 /// Waits until the connection has come about.

@@ -53,6 +53,8 @@ pub fn leave(directory: &Path, config: &Path, socket: &Path) -> io::Result<Optio
     }
     // A link cannot be made over another; a rename replaces it.
     let new = directory.join(format!(".{}.link", std::process::id()));
+    // Of a process of this number that was killed in between.
+    let _ = fs::remove_file(&new);
     symlink(&socket, &new)?;
     fs::rename(&new, &link).inspect_err(|_| drop(fs::remove_file(&new)))?;
     Ok(Some(Left { link, socket }))

@@ -1,6 +1,7 @@
 //! The IPVS table of one virtual service as a function of its pool's state. The only place
 //! that decides what the kernel should hold.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::model::{self, RealServerId, SchedulerFlag};
@@ -45,9 +46,11 @@ fn destinations(pool: &VirtualServer, service: &ServiceId) -> BTreeMap<Destinati
         Some((destination_id(server.id(), server.config.forwarding, service), server.destination(weight)))
     };
     // Two servers can share an entry where dr or tun hide their ports: the heavier one has it, of equals the first
-    // in the file. Of equal keys a map takes the last, and made at one go it is half as large as one that grew.
-    let mut entries: Vec<_> = pool.real_servers.iter().rev().filter_map(entry).collect();
-    entries.sort_by_key(|(_, destination)| destination.weight);
+    // in the file.
+    let mut entries: Vec<_> = pool.real_servers.iter().filter_map(entry).collect();
+    entries.sort_by_key(|(id, destination)| (*id, Reverse(destination.weight)));
+    entries.dedup_by_key(|(id, _)| *id);
+    // Made at one go it is half as large as one that grew.
     let mut entries = entries.into_iter().collect();
     if let Some(sorry) = &pool.config.sorry_server {
         insert_sorry_server(&mut entries, pool, sorry, service);

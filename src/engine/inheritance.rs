@@ -87,7 +87,7 @@ impl Inheritance {
         inheritance
     }
 
-    fn settle<'a, S>(formers: impl Iterator<Item = (&'a str, S)> + Clone, heirs: &[Heir<'_>]) -> Self
+    fn settle<'a, S>(formers: impl Iterator<Item = (&'a str, S)> + Clone, heirs: &'a [Heir<'a>]) -> Self
     where
         S: Iterator<Item = (RealServerId, Given<'a>)>,
     {
@@ -106,9 +106,15 @@ impl Inheritance {
             .collect();
         let mut inheritance = Self::default();
         let mut taken = BTreeSet::new();
+        let servers = |(_, pool, _): &Heir<'a>| pool.real_servers.iter().map(|server| server.id);
+        let continued: BTreeSet<(usize, RealServerId)> = heirs
+            .iter()
+            .flat_map(|heir| heir.2.iter().flat_map(move |at| servers(heir).map(|id| (*at, id))))
+            .filter(|(_, id)| ordered.contains(id))
+            .collect();
         for (index, pool, among) in heirs {
             for server in pool.real_servers.iter().filter(|server| ordered.contains(&server.id)) {
-                let from = sources(&formers, pool, among, server.id);
+                let from = sources(&formers, (pool, among), &continued, server.id);
                 let order = from.iter().find_map(|(at, given)| Some((*at, given.order?)));
                 let weight = from.iter().find_map(|(at, given)| Some((*at, given.weight?)));
                 taken.extend(order.map(|(at, _)| (at, server.id, Part::Order)));
@@ -138,11 +144,11 @@ impl Inheritance {
 }
 
 /// Of whom real server `id` of `pool` may take over orders, the first first: of those whose services the pool
-/// has; if none of them has the server, of the one with its name.
+/// has; if none of them has the server, of the one with its name, unless the server there is `continued` by services.
 fn sources<'a>(
     formers: &[Former<'a>],
-    pool: &model::VirtualServer,
-    among: &[usize],
+    (pool, among): (&model::VirtualServer, &[usize]),
+    continued: &BTreeSet<(usize, RealServerId)>,
     id: RealServerId,
 ) -> Vec<(usize, Given<'a>)> {
     let given = |at: usize| Some((at, *formers.get(at)?.servers.get(&id)?));
@@ -151,7 +157,7 @@ fn sources<'a>(
         return by_services;
     }
     let namesake = formers.iter().position(|former| former.name == pool.name);
-    namesake.and_then(given).into_iter().collect()
+    namesake.filter(|at| !continued.contains(&(*at, id))).and_then(given).into_iter().collect()
 }
 
 /// The two kinds of orders, which live side by side.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::event::{Cause, Event, OrderChange, Server};
+use super::inheritance::LostOrder;
 use super::model::{self, RealServerId};
 use super::snapshot::{OperatorWeight, Order, OrderNote, Override};
 use super::time::Time;
@@ -152,6 +153,32 @@ impl Engine {
             Some(Server { virtual_server: Arc::clone(&pool.config), real_server: Arc::clone(&server.config) })
         };
         spots.iter().filter_map(at).collect()
+    }
+
+    /// Gives orders again that a reload took away, now that what they were about is back. Those over by now, and
+    /// servers with another order since, are left alone.
+    pub fn give_back(&mut self, lost: &[LostOrder], now: Time) {
+        self.now = now;
+        for LostOrder { virtual_server, real_server, given, note } in lost {
+            let pool_at = self.pools.iter().position(|pool| pool.config.name == *virtual_server);
+            let server_at = pool_at.and_then(|at| {
+                self.pools.get(at)?.real_servers.iter().position(|server| server.id() == *real_server)
+            });
+            let (Some(pool_at), Some(server_at)) = (pool_at, server_at) else { continue };
+            let Some(server) = self.pools.get(pool_at).and_then(|p| p.real_servers.get(server_at)) else {
+                continue;
+            };
+            let has_one = match given {
+                OrderChange::Weight(_) => server.operator_weight.is_some(),
+                OrderChange::Drain | OrderChange::Disable => server.order.is_some(),
+                OrderChange::Enable | OrderChange::WeightAuto => true,
+            };
+            if !has_one && note.until.is_none_or(|until| until > now) {
+                self.order(pool_at, server_at, *given, note, &Cause::Reload);
+            }
+        }
+        self.find_order_end();
+        self.settle_quorums();
     }
 
     /// Ends orders whose time is over.

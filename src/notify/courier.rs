@@ -107,7 +107,7 @@ pub struct Delivered {
     pub refused: u64,
     /// Tries that failed.
     pub failed: u64,
-    /// Events that gave way to newer ones, or were left at the end.
+    /// Events that gave way to newer ones, or were left at the end, or that some of the recipients were never told of.
     pub dropped: u64,
 }
 
@@ -223,6 +223,11 @@ impl<S: Deliver> Outbox<S> {
     pub(super) fn failed(&self) {
         self.give_up(&mut self.lock());
         self.tally.lock().failed += 1;
+    }
+
+    /// So many are told no more to some who were to be told.
+    pub(super) fn lost(&self, events: usize) {
+        self.tally.lock().dropped += u64::try_from(events).unwrap_or(u64::MAX);
     }
 
     /// What gave way while it was under way is lost.

@@ -44,16 +44,16 @@ impl Deliver for Mail {
                 more = outbox.has_more() => Some(more),
                 () = late.due() => None,
             };
-            let settings = outbox.settings();
             // For those who were put off this is also the last time, if it is the end.
             if more != Some(true) {
-                late.retry(&mut session, &settings, &settings.label()).await;
+                late.retry(&mut session, &outbox).await;
             }
             match more {
                 Some(true) => {}
-                Some(false) => return,
+                Some(false) => return late.end(&outbox),
                 None => continue,
             }
+            let settings = outbox.settings();
             let moment = Instant::now() + MOMENT;
             let distance = last.map(|last| last + settings.min_interval);
             outbox.gather(distance.map_or(moment, |distance| distance.max(moment))).await;
@@ -66,7 +66,7 @@ impl Deliver for Mail {
                     Ok(sent) => {
                         outbox.done(&batch, Done::Delivered);
                         complaint.over(&label);
-                        late.owe(letter, sent.not_taken, &label);
+                        late.owe((letter, batch.events.len()), sent.not_taken, &outbox);
                         backoff.reset();
                         last = Some(Instant::now());
                         break;

@@ -4,7 +4,7 @@
 //! task or a thread of its own and talks to the supervisor by messages:
 //!
 //! ```text
-//!  signals ─────────────┐                         ┌──► probes: a task for each check that runs
+//!  signals ─────────────┐                         ┌──► probes: a task for each check in flight
 //!  front thread ────────┤                         ├──► kernel: writer thread, reader thread
 //!   (HTTP, control)     ├──► supervisor (engine) ─┼──► state-file thread
 //!  loading (blocking) ──┤                         ├──► notifications: a task for each object

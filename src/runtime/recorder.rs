@@ -25,7 +25,7 @@ const PAUSE_FOR_WRITE: u32 = 10;
 /// How long changes wait for a disk that does not answer. Traffic matters more than the record.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const ENDED: &str = "the thread that writes it has ended";
+const ENDED: &str = "the thread that writes it broke off";
 
 #[derive(Debug)]
 pub(super) struct Recorder {

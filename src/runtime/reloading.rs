@@ -176,7 +176,8 @@ impl Supervisor {
     /// The file is good: the engine switches to it.
     pub(super) fn handle_loaded(&mut self, ready: Ready, now: Time) {
         let Wish { answers, confirm, force } = self.reloading.take_wish();
-        if force == Force::Back && self.trial.take().is_none() {
+        let over = if force == Force::Back { self.trial.take() } else { None };
+        if force == Force::Back && over.is_none() {
             // Confirmed at the last moment.
             let status = super::requests::summary(&self.engine);
             return self.end_reload(&status);
@@ -207,6 +208,10 @@ impl Supervisor {
         let standings = self.announcer.before_reload(self.engine.virtual_servers());
         readings.presence = self.surroundings.adopt(&config, readings.presence);
         let plan = self.engine.handle_reload(&config, &readings, now);
+        self.note_lost_orders(&plan.lost_orders);
+        if let Some(trial) = over {
+            self.note_way_back(&trial, now);
+        }
         self.announcer.announce_reload(standings.as_deref(), self.engine.virtual_servers());
         let pools = (before.virtual_servers.as_slice(), self.engine.virtual_servers());
         self.announcer.note_reload(&plan, pools, now);
@@ -359,6 +364,11 @@ pub(super) fn tell_ended_orders(lost: &[LostOrder]) {
 fn ended_order(lost: &LostOrder) -> String {
     let LostOrder { virtual_server, real_server, given, note } = lost;
     let (given, by) = (given_name(*given), &note.by);
+    if virtual_server.is_empty() {
+        return format!(
+            "{given} of {real_server} by {by}: no virtual server with a service of then has this real server"
+        );
+    }
     let why = note.reason.as_deref().unwrap_or("no reason given");
     format!(
         "{given} of {real_server} in {virtual_server} by {by} ({why}): no virtual server with a service or the name \

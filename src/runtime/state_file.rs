@@ -116,7 +116,10 @@ impl StateFile {
 
     /// False if the disk is so slow that the states before this one still wait: it is not taken.
     pub(super) fn try_save(&self, state: State, answer: Answer) -> bool {
-        self.sender.try_send(Job::Save(Box::new(state), answer)).is_ok()
+        let is_taken = self.sender.try_send(Job::Save(Box::new(state), answer)).is_ok();
+        // Should it pause after it broke off: somebody waits for this.
+        self.thread.thread().unpark();
+        is_taken
     }
 
     /// The verdicts in the file are still current. Lost without harm when the disk is slow.

@@ -274,6 +274,14 @@ impl Supervisor {
             self.health.vitals.note_lateness(self.engine.lateness(now));
         }
         self.engine.handle_timeout(now);
+        // Traffic first: what is told of a change, and the next checks, come while it is written.
+        let changes = self.engine.take_table_changes();
+        if !changes.is_empty() {
+            let free = self.recorder.admit(changes);
+            if !free.is_empty() {
+                self.progress.asked = self.writer.want(free);
+            }
+        }
         self.health.vitals.note_frozen(self.engine.is_frozen());
         self.probes.obey(&mut self.engine);
         while let Some(event) = self.engine.next_event() {
@@ -281,13 +289,6 @@ impl Supervisor {
             self.canaries.note_event(&event);
             self.recent.note(&event, now);
             self.announcer.announce(event, now);
-        }
-        let changes = self.engine.take_table_changes();
-        if !changes.is_empty() {
-            let free = self.recorder.admit(changes);
-            if !free.is_empty() {
-                self.progress.asked = self.writer.want(free);
-            }
         }
         self.settle_addresses();
         if self.engine.take_memory_changed() {

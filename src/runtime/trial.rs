@@ -20,7 +20,7 @@ use crate::control::happening::What;
 use crate::control::{Peer, Reply, duration};
 use crate::engine::model::Config;
 use crate::engine::snapshot::HappenedKind;
-use crate::engine::{Readings, Time};
+use crate::engine::{LostOrder, Readings, Time};
 
 /// Between two tries to go back.
 const RETRY: Duration = Duration::from_secs(10);
@@ -39,6 +39,8 @@ pub(super) struct Trial {
     good: Known,
     lasts: Duration,
     until: Time,
+    /// Orders that ended with what was on trial, to be given again on the way back.
+    lost: Vec<LostOrder>,
 }
 
 impl Trial {
@@ -61,7 +63,9 @@ impl Supervisor {
     pub(super) fn try_out(&mut self, confirm: Option<Duration>, before: Known, now: Time) -> Option<String> {
         match (&mut self.trial, confirm) {
             (None, None) => return None,
-            (None, Some(lasts)) => self.trial = Some(Trial { good: before, lasts, until: now + lasts }),
+            (None, Some(lasts)) => {
+                self.trial = Some(Trial { good: before, lasts, until: now + lasts, lost: vec![] })
+            }
             (Some(trial), Some(lasts)) => (trial.lasts, trial.until) = (lasts, now + lasts),
             (Some(_), None) => {}
         }
@@ -103,10 +107,23 @@ impl Supervisor {
              what was tried, and the next reload or start takes it",
             self.config_path.display()
         );
-        let text = format!("not confirmed within {lasts}: going back to the configuration before it");
+        self.go_back(good);
+    }
+
+    /// Orders that a reload takes away: on trial they are not gone yet.
+    pub(super) fn note_lost_orders(&mut self, lost: &[LostOrder]) {
+        if let Some(trial) = &mut self.trial {
+            trial.lost.extend_from_slice(lost);
+        }
+    }
+
+    /// The configuration before it is in force again.
+    pub(super) fn note_way_back(&mut self, trial: &Trial, now: Time) {
+        self.engine.give_back(&trial.lost, now);
+        let lasts = duration::display(trial.lasts);
+        let text = format!("not confirmed within {lasts}: the configuration before it is back");
         self.announcer.note_daemon(What::TrialReverted(text.as_str().into()));
         self.recent.note_daemon(HappenedKind::Trial, text, now);
-        self.go_back(good);
     }
 
     /// For the log, at a stop.

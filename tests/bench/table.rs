@@ -2,7 +2,7 @@
 
 use crate::figure::{Bench, Bound};
 use crate::lab::wait::pause;
-use crate::programs::{Daemon, Responders, Shape, Tap, clear, least, space, table, wait};
+use crate::programs::{Daemon, Responders, Shape, Tap, clear, least, reference, space, table, wait};
 use std::time::Duration;
 
 fn usual(bench: &Bench) -> Shape {
@@ -44,6 +44,10 @@ pub(crate) fn alpha(bench: &mut Bench) {
         floor,
         &Bound::Most(4.0),
     );
+    // What so many checks take by themselves, with nothing to write and nothing to remember.
+    let closed = reference(&space, "checks", &format!("tcp {} 0 {}", shape.total(), bench.scale(8, 2)));
+    let checks = shape.total() as f64 * closed[2] / closed[0];
+    bench.ratio("  the same, s / as many checks in the closed loop", complete, checks, &Bound::Told);
 }
 
 pub(crate) fn one_wide_service(bench: &mut Bench) {
@@ -62,7 +66,7 @@ pub(crate) fn one_wide_service(bench: &mut Bench) {
 }
 
 pub(crate) fn mh(bench: &mut Bench) {
-    let (space, mut shape) = (space(), bench.scale(Shape::new(10, 100), Shape::new(2, 50)));
+    let (space, mut shape) = (space(), bench.scale(Shape::new(100, 40), Shape::new(2, 50)));
     shape.scheduler = "mh";
     let (mut netlink, mut late) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..bench.scale(3, 1) {
@@ -82,15 +86,17 @@ pub(crate) fn mh(bench: &mut Bench) {
 }
 
 pub(crate) fn reload_one_change(bench: &mut Bench) {
-    let (space, shape) = (space(), usual(bench).checked("tcp", 10.0));
+    // So long that the checks leave a slow guest most of its time: what is measured is the reload.
+    let (space, shape) = (space(), usual(bench).checked("tcp", bench.scale(30.0, 2.0)));
     let mut responders = Responders::start(&space, "tcp", shape.total());
     let floor = least(&space, bench.scale(3, 1), &shape.words("floor"));
     let daemon = Daemon::start_without(&space, shape, 1);
     wait(&space, shape.total() - 1);
     daemon.wait_for("READY=1");
-    pause(Duration::from_secs(bench.scale(11, 3)));
+    let period = Duration::from_secs_f64(shape.interval);
+    pause(period + Duration::from_secs(1));
     responders.tell("clear");
-    pause(Duration::from_secs(bench.scale(10, 1)));
+    pause(period);
     daemon.configure(shape, 0);
     let (tap, cpu) = (Tap::start(&space), daemon.cpu());
     let began = crate::programs::now();
@@ -99,7 +105,7 @@ pub(crate) fn reload_one_change(bench: &mut Bench) {
     daemon.wait_for("READY=1");
     let cpu = daemon.cpu() - cpu;
     let writes = tap.stop().writes;
-    pause(Duration::from_secs(bench.scale(11, 2)));
+    pause(period + Duration::from_secs(1));
     // The new server's first check comes before its turn, so that it is soon known.
     let mut arrivals = responders.arrivals();
     arrivals.retain(|(_, server)| *server + 1 < shape.total());

@@ -46,6 +46,23 @@ fn without_confirmation_it_goes_back_by_itself() {
 }
 
 #[test]
+fn the_way_back_gives_the_orders_again_that_ended_with_what_was_tried() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    assert_eq!(place.ask(&format!("drain {} --reason disk", first.address)).code, Some(0));
+    assert_eq!(place.ask(&format!("weight {} 7", second.address)).code, Some(0));
+    assert_eq!(place.servers("effective_weight"), [0, 7]);
+    place.configure(&web(&[(&second, 1)]));
+    let said = place.ask("reload --confirm 1s");
+    assert!(said.stdout.contains("the order is not taken over: drain of "), "{}", said.stdout);
+    wait_for_weights(&place, &[3, 1]);
+    assert_eq!(place.servers("effective_weight"), [0, 7]);
+    let why = place.ask(&format!("why {}", first.address)).stdout;
+    assert!(why.contains("disk"), "{why}");
+}
+
+#[test]
 fn confirmed_it_stays() {
     let backend = Backend::new();
     let place = Place::new(&web(&[(&backend, 3)]));

@@ -319,7 +319,7 @@ impl Model {
             let mut servers = Vec::new();
             for server in &pool.real_servers {
                 let known = among.iter().flat_map(|p| &p.servers).find(|s| s.config.id == server.id);
-                let (order, weight) = old.orders(&among, &pool.name, server.id);
+                let (order, weight) = old.orders(&among, config, &pool.name, server.id);
                 let checks = server.checks.iter().map(|check| CheckState {
                     config: Arc::clone(check),
                     verdict: known
@@ -368,12 +368,29 @@ impl Model {
     }
 
     /// What was ordered of a server in the pools that have its pool's services; if none of them has the
-    /// server, in the pool of the same name.
-    fn orders(&self, among: &[&Pool], name: &str, id: RealServerId) -> (Given<Order>, Given<u32>) {
+    /// server, in the pool of the same name, if none that has its services now has the server.
+    fn orders(
+        &self,
+        among: &[&Pool],
+        next: &Config,
+        name: &str,
+        id: RealServerId,
+    ) -> (Given<Order>, Given<u32>) {
+        let is_gone = |p: &&Pool| {
+            let heirs =
+                next.virtual_servers.iter().filter(|pool| pool.real_servers.iter().any(|s| s.id == id));
+            !heirs.flat_map(|pool| &pool.services).any(|service| p.config.services.contains(service))
+        };
         let in_pool = |pool: &&Pool| pool.servers.iter().find(|s| s.config.id == id).cloned();
         let mut known: Vec<Server> = among.iter().filter_map(in_pool).collect();
         if known.is_empty() {
-            known.extend(self.pools.iter().filter(|p| p.config.name == name).filter_map(|p| in_pool(&p)));
+            known.extend(
+                self.pools
+                    .iter()
+                    .filter(|p| p.config.name == name)
+                    .filter(is_gone)
+                    .filter_map(|p| in_pool(&p)),
+            );
         }
         (known.iter().find_map(|s| s.order), known.iter().find_map(|s| s.weight))
     }
@@ -409,7 +426,7 @@ impl Model {
             let mut servers = Vec::new();
             for (server_at, server) in pool.real_servers.iter().enumerate() {
                 let known = among.iter().flat_map(|p| &p.servers).find(|s| s.config.id == server.id);
-                let (order, weight) = remembered.model.orders(&among, &pool.name, server.id);
+                let (order, weight) = remembered.model.orders(&among, config, &pool.name, server.id);
                 let mut new = Server {
                     config: Arc::clone(server),
                     checks: Vec::new(),

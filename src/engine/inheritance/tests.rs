@@ -71,7 +71,7 @@ fn an_order_follows_services_then_the_name_and_its_end_is_told() {
         (&'a str, &'a [Pool], &'a [(&'a str, u8, OrderChange)], &'a [Pool], &'a [&'a str], &'a [&'a str]);
     let web: &[Pool] = &[("web", &[80], &[11, 12])];
     let two: &[Pool] = &[("web", &[80], &[11]), ("api", &[81], &[11])];
-    let cases: [Case<'_>; 11] = [
+    let cases: [Case<'_>; 12] = [
         ("the same", web, &drain, web, &["web 11 Drain"], &[]),
         ("renamed", web, &drain, &[("shop", &[80], &[11])], &["shop 11 Drain"], &[]),
         ("another address", web, &both, &[("web", &[81], &[11])], &["web 11 Drain", "web 11 7"], &[]),
@@ -94,6 +94,14 @@ fn an_order_follows_services_then_the_name_and_its_end_is_told() {
             &[("all", &[80, 81], &[11])],
             &["all 11 Drain"],
             &["api 11 Disable"],
+        ),
+        (
+            "the name goes to another, the services go on",
+            web,
+            &drain,
+            &[("web-old", &[80], &[11]), ("web", &[81], &[11])],
+            &["web-old 11 Drain"],
+            &[],
         ),
         (
             "swapped names: the services count",

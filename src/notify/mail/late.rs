@@ -1,6 +1,7 @@
 //! Recipients whom a mail server has put off while it took the mail for others: they get the same mail later.
 //!
-//! Beside the queue: neither the others nor what happens next waits for them.
+//! Beside the queue: the others have theirs. One attempt that comes to nothing ends a round, so that what happens next
+//! waits for one time-out at the most; the mail that it was for comes last in the next round.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::letter::Letter;
 use super::session::{NotTaken, Session, When};
 use crate::engine::model::Mail;
 use crate::notify::backoff::Backoff;
+use crate::notify::courier::{Deliver, Outbox};
 
 /// Mails that somebody is still to get. The oldest give way: the newest tell the state that holds.
 const MAILS: usize = 16;
@@ -30,6 +32,8 @@ pub(super) struct Late {
 struct Owed {
     letter: Letter,
     to: Vec<String>,
+    /// That it tells of.
+    events: usize,
     until: Instant,
 }
 
@@ -40,8 +44,14 @@ impl Default for Late {
 }
 
 impl Late {
-    /// A mail was not taken for all.
-    pub(super) fn owe(&mut self, letter: Letter, not_taken: Vec<NotTaken>, label: &str) {
+    /// A mail about so many `events` was not taken for all.
+    pub(super) fn owe(
+        &mut self,
+        (letter, events): (Letter, usize),
+        not_taken: Vec<NotTaken>,
+        outbox: &Outbox<Mail>,
+    ) {
+        let label = &outbox.settings().label();
         let mut to = Vec::new();
         for NotTaken { to: recipient, why, when } in not_taken {
             match when {
@@ -53,12 +63,12 @@ impl Late {
             }
         }
         if !to.is_empty() {
-            self.owed.push_back(Owed { letter, to, until: Instant::now() + PATIENCE });
+            self.owed.push_back(Owed { letter, to, events, until: Instant::now() + PATIENCE });
         }
         while self.owed.len() > MAILS
             && let Some(oldest) = self.owed.pop_front()
         {
-            oldest.give_up(label);
+            oldest.give_up(outbox);
         }
         if self.due.is_none() && !self.owed.is_empty() {
             self.due = Some(Instant::now() + self.backoff.next());
@@ -73,21 +83,21 @@ impl Late {
         }
     }
 
-    pub(super) async fn retry(&mut self, session: &mut Session, mail: &Mail, label: &str) {
-        let now = Instant::now();
-        let mut unheard = None;
+    pub(super) async fn retry(&mut self, session: &mut Session, outbox: &Outbox<Mail>) {
+        let (now, mail) = (Instant::now(), outbox.settings());
+        let label = &mail.label();
+        let mut failed = None;
         for mut owed in std::mem::take(&mut self.owed) {
             // A reload may have taken away some.
             owed.to.retain(|to| mail.to.contains(to));
             if owed.to.is_empty() {
                 continue;
             }
-            // A server that is gone, or hangs, is not asked for each: others wait meanwhile.
-            let result = match unheard.take() {
-                None => session.deliver(mail, &owed.letter, &owed.to).await,
-                Some(why) => Err(why),
-            };
-            match result {
+            if failed.is_some() {
+                self.keep(owed, now, outbox);
+                continue;
+            }
+            match session.deliver(&mail, &owed.letter, &owed.to).await {
                 Ok(sent) => {
                     let later = |one: NotTaken| match one.when {
                         When::Later => Some(one.to),
@@ -97,27 +107,41 @@ impl Late {
                         }
                     };
                     owed.to = sent.not_taken.into_iter().filter_map(later).collect();
+                    self.keep(owed, now, outbox);
                 }
                 Err(why) => {
                     tracing::debug!("{label}: {why}");
-                    unheard = Some(why);
+                    failed = Some(owed);
                 }
             }
-            match owed.to.is_empty() {
-                true => {}
-                false if now >= owed.until => owed.give_up(label),
-                false => self.owed.push_back(owed),
-            }
+        }
+        if let Some(owed) = failed {
+            self.keep(owed, now, outbox);
         }
         self.due = (!self.owed.is_empty()).then(|| Instant::now() + self.backoff.next());
         if self.due.is_none() {
             self.backoff.reset();
         }
     }
+
+    /// Nobody is tried for any more.
+    pub(super) fn end(self, outbox: &Outbox<Mail>) {
+        self.owed.into_iter().for_each(|owed| owed.give_up(outbox));
+    }
+
+    fn keep(&mut self, owed: Owed, now: Instant, outbox: &Outbox<Mail>) {
+        match owed.to.is_empty() {
+            true => {}
+            false if now >= owed.until => owed.give_up(outbox),
+            false => self.owed.push_back(owed),
+        }
+    }
 }
 
 impl Owed {
-    fn give_up(self, label: &str) {
+    fn give_up(self, outbox: &Outbox<Mail>) {
+        let label = outbox.settings().label();
         tracing::warn!("{label}: not for all: given up for {}", self.to.join(", "));
+        outbox.lost(self.events);
     }
 }

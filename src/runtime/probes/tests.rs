@@ -63,15 +63,14 @@ async fn what_is_not_over_at_once_comes_through_the_channel() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_an_answer() {
+async fn a_refusal_is_an_answer_as_well() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (mut engine, mut probes, mut outcomes) = due(server, "{ tcp = {} }");
+    let (mut engine, mut probes, _outcomes) = due(server, "{ tcp = {} }");
     probes.obey(&mut engine);
-    let ended = match probes.take_over().pop() {
-        Some(ended) => ended,
-        None => outcomes.recv().await.unwrap(),
+    let over = probes.take_over();
+    let [Ended { outcome: Outcome { verdict: Verdict::Failure(fault), .. }, .. }] = &over[..] else {
+        panic!("{over:?}")
     };
-    let Verdict::Failure(fault) = ended.outcome.verdict else { panic!("{:?}", ended.outcome) };
     assert_eq!(fault.reason, "connection refused (ECONNREFUSED)");
 }
 

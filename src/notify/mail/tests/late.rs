@@ -19,6 +19,8 @@ const LONG: Duration = Duration::from_secs(60);
 #[derive(Clone, Default)]
 struct Mailboxes {
     replies: Arc<Mutex<Replies>>,
+    /// A mail whose text has this word is refused when its text has come, for whom it may have been taken.
+    unwanted: Option<&'static str>,
     taken: Arc<Mutex<Taken>>,
 }
 
@@ -51,7 +53,12 @@ impl Mailboxes {
                 while let Some(line) = lines.next_line().await.ok()?.filter(|line| line != ".") {
                     text += &(line + "\n");
                 }
-                self.taken.lock().unwrap().push((std::mem::take(&mut to), text));
+                let to = std::mem::take(&mut to);
+                if self.unwanted.is_some_and(|word| text.contains(word) && to == ["grey@example.org"]) {
+                    reply = "554 5.7.1 unwanted\r\n".to_owned();
+                } else {
+                    self.taken.lock().unwrap().push((to, text));
+                }
             }
             write.write_all(reply.as_bytes()).await.ok()?;
         }
@@ -137,4 +144,24 @@ async fn the_end_tries_once_more_for_who_was_put_off() {
     assert_eq!(courier.finish(LONG).await, 0);
     assert_eq!(server.of("ops@example.org"), ["first"]);
     assert_eq!(server.of("grey@example.org"), ["first"]);
+}
+
+#[tokio::test]
+async fn one_that_is_never_taken_holds_up_no_other_and_is_counted_in_the_end() {
+    let server = Mailboxes { unwanted: Some("[first]"), ..Mailboxes::default() };
+    let put_off = VecDeque::from(["451 4.7.1 greylisted"; 2]);
+    server.replies.lock().unwrap().insert("grey@example.org", put_off);
+    let at = server.start().await;
+    let to = ["ops@example.org", "grey@example.org"].map(str::to_owned).to_vec();
+    let tally = Tally::default();
+    let courier =
+        Courier::spawn(&Handle::current(), Mail { to, ..mail(at) }, tally.clone(), &Breaks::default());
+    courier.tell(&event(1, "first"));
+    server.has("ops@example.org", 1).await;
+    courier.tell(&event(2, "second"));
+    server.has("grey@example.org", 1).await;
+    assert_eq!(server.of("grey@example.org"), ["second"]);
+    assert_eq!(courier.finish(LONG).await, 0);
+    assert_eq!(server.of("grey@example.org"), ["second"]);
+    assert_eq!(tally.counters(), Delivered { delivered: 2, dropped: 1, ..Delivered::default() });
 }
