@@ -17,6 +17,9 @@ pub(crate) type Table = BTreeMap<String, BTreeMap<String, u32>>;
 /// What is wrong with a table; nothing if nothing is.
 pub(crate) type Judge = fn(&Table) -> Option<String>;
 
+/// What the kernel gives of a file of /proc at one go.
+const PAGE: usize = 4096;
+
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
@@ -49,9 +52,15 @@ impl Watch {
             let mut seen = Seen::default();
             while !stopped.load(Ordering::Relaxed) {
                 seen.samples += 1;
-                // Of this thread, whose name space is not the program's.
-                let text = std::fs::read_to_string("/proc/thread-self/net/ip_vs").expect("IPVS is there");
-                if let Some(complaint) = judge(&parse(&text)) {
+                let mut text = read();
+                let mut complaint = judge(&parse(&text));
+                // A longer text comes in several pieces, and what goes between two of them shifts the rest past
+                // the reader: what is wrong twice is wrong.
+                if complaint.is_some() && text.len() > PAGE {
+                    text = read();
+                    complaint = judge(&parse(&text));
+                }
+                if let Some(complaint) = complaint {
                     seen.wrong.push(format!("{complaint}:\n{text}"));
                 }
                 pause(Duration::from_millis(3));
@@ -65,6 +74,11 @@ impl Watch {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("it does not panic")
     }
+}
+
+/// Of this thread, whose name space is not the program's.
+fn read() -> String {
+    std::fs::read_to_string("/proc/thread-self/net/ip_vs").expect("IPVS is there")
 }
 
 fn parse(text: &str) -> Table {
