@@ -8,7 +8,7 @@ use super::guard::Guard;
 use super::model::{self, Check, Fault, RealServerId};
 use super::schedule::ProbeId;
 use super::self_test::Symptom;
-use super::snapshot::OrderNote;
+use super::snapshot::{Order, OrderNote};
 use super::table::ServiceId;
 use super::virtual_server::QuorumEvent;
 
@@ -149,4 +149,14 @@ pub enum OrderChange {
     Weight(u32),
     /// Ends an operator's weight.
     WeightAuto,
+}
+
+/// What gave the order that stands.
+impl From<Order> for OrderChange {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Drain => Self::Drain,
+            Order::Disable => Self::Disable,
+        }
+    }
 }

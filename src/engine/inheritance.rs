@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::model::{self, Config, RealServerId};
 use super::past::predecessors;
 use super::reload::ServerKey;
-use super::snapshot::{OperatorWeight, Order, OrderNote, Override};
+use super::snapshot::{OperatorWeight, OrderNote, Override};
 use super::time::Time;
 use super::virtual_server::VirtualServer;
 
@@ -173,13 +173,7 @@ impl<'a> Given<'a> {
     }
 
     fn parts(self) -> impl Iterator<Item = (Part, OrderChange, &'a OrderNote)> {
-        let order = self.order.map(|given| {
-            let change = match given.order {
-                Order::Drain => OrderChange::Drain,
-                Order::Disable => OrderChange::Disable,
-            };
-            (Part::Order, change, &given.note)
-        });
+        let order = self.order.map(|given| (Part::Order, given.order.into(), &given.note));
         let weight = self.weight.map(|given| (Part::Weight, OrderChange::Weight(given.weight), &given.note));
         order.into_iter().chain(weight)
     }

@@ -192,11 +192,8 @@ impl Engine {
         for (pool_at, pool) in self.pools.iter().enumerate() {
             for (server_at, server) in pool.real_servers.iter().enumerate() {
                 if let Some(order) = server.order.as_ref().filter(|o| over(&o.note)) {
-                    let given = match order.order {
-                        Order::Drain => OrderChange::Drain,
-                        Order::Disable => OrderChange::Disable,
-                    };
-                    ended.push(((pool_at, server_at), given, OrderChange::Enable, order.note.clone()));
+                    let (given, note) = (order.order.into(), order.note.clone());
+                    ended.push(((pool_at, server_at), given, OrderChange::Enable, note));
                 }
                 if let Some(weight) = server.operator_weight.as_ref().filter(|w| over(&w.note)) {
                     let given = OrderChange::Weight(weight.weight);
@@ -256,11 +253,7 @@ impl Engine {
 /// What is noted of an order that is given again over `standing`.
 fn renewed(standing: Option<&Override>, change: OrderChange, note: &OrderNote) -> Option<OrderNote> {
     let Some(Override { order, note: before }) = standing else { return Some(note.clone()) };
-    let is_same = match order {
-        Order::Drain => change == OrderChange::Drain,
-        Order::Disable => change == OrderChange::Disable,
-    };
-    if is_same && note.reason.is_none() && note.until.is_none() {
+    if change == OrderChange::from(*order) && note.reason.is_none() && note.until.is_none() {
         return None;
     }
     let reason = note.reason.clone().or_else(|| before.reason.clone());

@@ -249,9 +249,9 @@ impl WritingThread {
     fn report_written(&mut self) {
         let Tally { operations, failed } = std::mem::take(&mut self.unreported);
         let (ticket, settled) = (self.taken, self.ledger.is_settled());
-        let (open, held) = (self.ledger.unsettled().clone(), self.ledger.held().clone());
-        let news = ticket > self.reported || open != self.open;
+        let news = ticket > self.reported || *self.ledger.unsettled() != self.open;
         if operations > 0 || !failed.is_empty() || news {
+            let (open, held) = (self.ledger.unsettled().clone(), self.ledger.held().clone());
             (self.reported, self.open) = (ticket, open.clone());
             self.report(Report::Written { ticket, operations, failed, settled, open, held });
         }
