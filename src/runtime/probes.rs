@@ -13,9 +13,10 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
 use super::clock;
+use super::supervisor::Supervisor;
 use crate::checks::{self, Prepared, Scripts};
 use crate::engine::model::{Check, CheckKind, Fault, Outcome, Phase, Verdict};
-use crate::engine::{Command, Engine, ProbeId};
+use crate::engine::{Command, Engine, ProbeId, Time};
 
 /// Descriptors that are not for checks: listeners, clients, netlink, logs, scripts.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -99,19 +100,18 @@ impl Probes {
     }
 
     /// Carries out some of what the engine has decided.
-    pub(super) fn obey(&mut self, engine: &mut Engine) {
-        // Read once for all of them.
-        let mut clocks = None;
+    pub(super) fn obey(&mut self, engine: &mut Engine, now: Time) {
+        // The same moment as `now`.
+        let mut instant = None;
         // A run begins when one that was over at once has ended: where the clock is a system call, one less.
         let mut ended = None;
         for _ in 0..COMMANDS {
             match engine.next_command() {
                 None => break,
                 Some(Command::Start { id, check }) => {
-                    let (now, instant) = *clocks.get_or_insert_with(|| (clock::now(), Instant::now()));
                     let due = engine.due(id).map_or(Duration::ZERO, |due| now.since(due));
                     let started = ended.unwrap_or_else(Instant::now);
-                    let late = due + started.saturating_duration_since(instant);
+                    let late = due + started.saturating_duration_since(*instant.get_or_insert(started));
                     ended = self.start(id, check, late, started);
                 }
                 Some(Command::Cancel { id }) => self.cancel(id),
@@ -158,10 +158,6 @@ impl Probes {
         None
     }
 
-    pub(super) fn are_any_over(&self) -> bool {
-        !self.over.is_empty()
-    }
-
     /// Runs that were over at once, since the last call.
     pub(super) fn take_over(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.over)
@@ -193,6 +189,31 @@ impl Probes {
             task.abort();
         }
         self.over.clear();
+    }
+}
+
+impl Supervisor {
+    /// Begins what is due, and takes in what is over at once; the time by then. A turn of its own for each would cost
+    /// more than such a run.
+    pub(super) fn begin_runs(&mut self, now: Time) -> Time {
+        self.probes.obey(&mut self.engine, now);
+        let over = self.probes.take_over();
+        if over.is_empty() {
+            return now;
+        }
+        let now = clock::now();
+        self.handle_outcomes(over, now);
+        self.write_changes();
+        now
+    }
+
+    pub(super) fn handle_outcomes(&mut self, outcomes: Vec<Ended>, now: Time) {
+        for ended in outcomes {
+            self.probes.ended(ended.id);
+            self.counters.note_outcome(&self.engine, &ended);
+            self.engine.handle_outcome(ended.id, &ended.outcome, now);
+            self.checking.note_ended(ended.id);
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //! out what the engine says. Everything that may wait, for a disk, a netlink answer, a back end or a
 //! client, waits elsewhere and comes back as an input.
 
-use std::future::ready;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -213,13 +212,6 @@ impl Supervisor {
             changed = self.surroundings.changed() => changed.map_or(Input::Broken, |()| Input::Presence),
             // Before the outcomes: it says what to think of them.
             canary = self.canaries.round() => Input::Canary(canary),
-            () = ready(()), if self.probes.are_any_over() => {
-                let mut outcomes = self.probes.take_over();
-                while outcomes.len() < OUTCOMES && let Ok(ended) = self.inputs.outcomes.try_recv() {
-                    outcomes.push(ended);
-                }
-                Input::Outcomes(outcomes)
-            }
             _ = self.inputs.outcomes.recv_many(&mut outcomes, OUTCOMES) => Input::Outcomes(outcomes),
             // After the outcomes: clients that never stop asking hold up nothing but each other.
             Some(ask) = self.inputs.asks.recv() => Input::Ask(ask),
@@ -231,14 +223,7 @@ impl Supervisor {
 
     fn handle(&mut self, input: Input, now: Time) -> ControlFlow<End> {
         match input {
-            Input::Outcomes(outcomes) => {
-                for ended in outcomes {
-                    self.probes.ended(ended.id);
-                    self.counters.note_outcome(&self.engine, &ended);
-                    self.engine.handle_outcome(ended.id, &ended.outcome, now);
-                    self.checking.note_ended(ended.id);
-                }
-            }
+            Input::Outcomes(outcomes) => self.handle_outcomes(outcomes, now),
             Input::Canary(canary) => self.engine.handle_canary(&canary, now),
             Input::Files(files) => {
                 self.surroundings.note_changes(&files, now);
@@ -275,15 +260,9 @@ impl Supervisor {
         }
         self.engine.handle_timeout(now);
         // Traffic first: what is told of a change, and the next checks, come while it is written.
-        let changes = self.engine.take_table_changes();
-        if !changes.is_empty() {
-            let free = self.recorder.admit(changes);
-            if !free.is_empty() {
-                self.progress.asked = self.writer.want(free);
-            }
-        }
+        self.write_changes();
         self.health.vitals.note_frozen(self.engine.is_frozen());
-        self.probes.obey(&mut self.engine);
+        let now = self.begin_runs(now);
         while let Some(event) = self.engine.next_event() {
             self.counters.note_event(&event);
             self.canaries.note_event(&event);
@@ -301,6 +280,16 @@ impl Supervisor {
         self.conclude_checks(now);
         self.end_trial(now);
         self.tick(now);
+    }
+
+    pub(super) fn write_changes(&mut self) {
+        let changes = self.engine.take_table_changes();
+        if !changes.is_empty() {
+            let free = self.recorder.admit(changes);
+            if !free.is_empty() {
+                self.progress.asked = self.writer.want(free);
+            }
+        }
     }
 
     fn tick(&mut self, now: Time) {

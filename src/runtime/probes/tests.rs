@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::{Sources, load};
+use crate::runtime::clock;
 use crate::engine::memory::Memory;
 use crate::engine::table::Table;
 use crate::engine::{Readings, Time};
@@ -34,12 +35,11 @@ fn checks(config: &crate::engine::model::Config) -> impl Iterator<Item = &Arc<Ch
 async fn a_server_that_has_answered_at_once_needs_no_task() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let (mut engine, mut probes, mut outcomes) = due(server.local_addr().unwrap(), "{ tcp = {} }");
-    probes.obey(&mut engine);
+    probes.obey(&mut engine, clock::now());
     assert_eq!(probes.running(), 0);
-    assert!(probes.are_any_over());
     let over = probes.take_over();
     assert!(matches!(over[..], [Ended { outcome: Outcome { verdict: Verdict::Success { .. }, .. }, .. }]));
-    assert!(!probes.are_any_over());
+    assert!(probes.take_over().is_empty());
     assert!(outcomes.try_recv().is_err(), "it is told twice");
     // The engine knows it as one of its own.
     engine.handle_outcome(over[0].id, &over[0].outcome, Time::ZERO);
@@ -51,8 +51,8 @@ async fn what_is_not_over_at_once_comes_through_the_channel() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let (mut engine, mut probes, mut outcomes) =
         due(server.local_addr().unwrap(), "{ tcp = { expect = \"hello\" } }");
-    probes.obey(&mut engine);
-    assert_eq!((probes.running(), probes.are_any_over()), (1, false));
+    probes.obey(&mut engine, clock::now());
+    assert_eq!((probes.running(), probes.take_over().len()), (1, 0));
     tokio::task::spawn_blocking(move || server.accept().unwrap().0.write_all(b"hello").unwrap())
         .await
         .unwrap();
@@ -66,7 +66,7 @@ async fn what_is_not_over_at_once_comes_through_the_channel() {
 async fn a_refusal_is_an_answer_as_well() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (mut engine, mut probes, _outcomes) = due(server, "{ tcp = {} }");
-    probes.obey(&mut engine);
+    probes.obey(&mut engine, clock::now());
     let over = probes.take_over();
     let [Ended { outcome: Outcome { verdict: Verdict::Failure(fault), .. }, .. }] = &over[..] else {
         panic!("{over:?}")
@@ -83,7 +83,7 @@ async fn nothing_is_told_of_a_run_that_nobody_wants_any_more() {
         let Some(Command::Start { id, check }) = engine.next_command() else { panic!("{check} is not due") };
         let _end = probes.start(id, check, Duration::ZERO, Instant::now());
         probes.cancel(id);
-        assert_eq!((probes.running(), probes.are_any_over()), (0, false));
+        assert_eq!((probes.running(), probes.take_over().len()), (0, 0));
         drop(probes);
         assert!(outcomes.recv().await.is_none(), "a run goes on that was cancelled");
     }
