@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::checker::CheckerState;
 use super::identity::Identity;
-use super::model::RealServerId;
+use super::model::{Few, RealServerId};
 use super::past::{PastPool, PastServer, predecessors};
 use super::real_server::RealServer;
 use super::snapshot::{OperatorWeight, Override};
@@ -41,7 +41,7 @@ pub struct RememberedRealServer {
     /// When it failed, if it stays in the table all the same.
     pub kept: Option<Time>,
     /// Checks that have run; without their last results, which are for people to read.
-    pub checks: Box<[(Identity, CheckerState)]>,
+    pub checks: Few<(Identity, CheckerState)>,
 }
 
 impl Memory {
@@ -102,9 +102,7 @@ impl Memory {
     }
 }
 
-/// No larger than it must be: there are as many as there are checks.
-fn remembered_checks(server: &RealServer) -> Box<[(Identity, CheckerState)]> {
+fn remembered_checks(server: &RealServer) -> Few<(Identity, CheckerState)> {
     let ran = server.checkers.iter().filter(|checker| checker.state().has_run);
-    let checks: Vec<_> = ran.map(|checker| (checker.identity(), checker.state().without_last())).collect();
-    checks.into_boxed_slice()
+    ran.map(|checker| (checker.identity(), checker.state().without_last())).collect()
 }

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::table::ServiceId;
 
 mod access;
@@ -31,6 +33,9 @@ pub use portion::Portion;
 pub use receivers::{Endpoint, HeaderText, Login, Mail, Secret, Webhook, WebhookUrl};
 pub use self_test::SelfTest;
 pub use url::{may_hold_a_secret, shown_url};
+
+/// Most servers have one check: it needs no memory of its own, and there may be 100,000 of them.
+pub type Few<T> = SmallVec<[T; 1]>;
 
 /// One file with its includes, validated as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,7 +214,7 @@ pub struct RealServer {
     pub notify_up: Option<Arc<Argv>>,
     pub notify_down: Option<Arc<Argv>>,
     /// Empty: always alive.
-    pub checks: Vec<Arc<Check>>,
+    pub checks: Few<Arc<Check>>,
 }
 
 /// What makes two real servers of one pool the same across a reload.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::checker::Checker;
 use super::guard::Counted;
-use super::model::{self, Forwarding, Mode, RealServerId, WeightChange};
+use super::model::{self, Few, Forwarding, Mode, RealServerId, WeightChange};
 use super::snapshot::{OperatorWeight, Order, Override, RealServerStatus, Traffic};
 use super::table::{Destination, DestinationId, ServiceId};
 use super::time::Time;
@@ -15,7 +15,7 @@ const MAX_WEIGHT: i128 = i32::MAX as i128;
 #[derive(Clone, Debug)]
 pub struct RealServer {
     pub(super) config: Arc<model::RealServer>,
-    pub(super) checkers: Vec<Checker>,
+    pub(super) checkers: Few<Checker>,
     /// Boxed, like the next: few servers have one.
     pub(super) order: Option<Box<Override>>,
     pub(super) operator_weight: Option<Box<OperatorWeight>>,

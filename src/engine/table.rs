@@ -152,3 +152,48 @@ pub struct Counters {
     pub bytes_in: u64,
     pub bytes_out: u64,
 }
+
+/// The counters of every destination of a dump. In one piece, and looked up by halves: each interval brings as many
+/// anew, and thousands of small pieces that come and go leave holes that the next ones do not fill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountersByDestination(Box<[((ServiceId, DestinationId), Counters)]>);
+
+impl CountersByDestination {
+    pub fn get(&self, of: &(ServiceId, DestinationId)) -> Option<&Counters> {
+        let at = self.0.binary_search_by_key(of, |(id, _)| *id).ok()?;
+        self.0.get(at).map(|(_, counters)| counters)
+    }
+
+    pub fn of_service(&self, service: &ServiceId) -> impl Iterator<Item = &Counters> {
+        let first = self.0.partition_point(|((s, _), _)| s < service);
+        let from_it_on = self.0.get(first..).unwrap_or_default();
+        from_it_on.iter().take_while(move |((s, _), _)| s == service).map(|(_, counters)| counters)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Of two entries for the same destination the later one counts.
+impl FromIterator<((ServiceId, DestinationId), Counters)> for CountersByDestination {
+    fn from_iter<I: IntoIterator<Item = ((ServiceId, DestinationId), Counters)>>(entries: I) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by_key(|(id, _)| *id);
+        entries.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                *kept = *later;
+            }
+            same
+        });
+        Self(entries.into_boxed_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -42,7 +42,7 @@ pub(crate) fn real_server(id: RealServerId) -> RealServer {
         alpha: false,
         notify_up: None,
         notify_down: None,
-        checks: vec![],
+        checks: super::model::Few::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::error::{OperationError, RequestError};
 use super::operation::Operation;
 use crate::engine::model::{Sync, SyncRole, Timeouts};
-use crate::engine::table::{Counters, DestinationId, ServiceId, Table};
+use crate::engine::table::{Counters, CountersByDestination, ServiceId, Table};
 
 /// The side that changes things.
 pub trait Kernel: Send {
@@ -50,7 +50,7 @@ pub trait Dump: Send {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     pub table: Table,
-    pub counters: BTreeMap<(ServiceId, DestinationId), Counters>,
+    pub counters: CountersByDestination,
     /// What each service has carried; its connections of now are its destinations'.
     pub totals: BTreeMap<ServiceId, Counters>,
     /// Entries that no [`ServiceId`] can name, such as services of other protocols: never ours.

@@ -225,7 +225,6 @@ impl Dumper {
         if any_empty {
             self.drop_vanished(&mut deadline, &mut observed)?;
         }
-        // Made from a list at one go: sorting that is cheaper than as many insertions.
         observed.counters = counters.into_iter().collect();
         observed.incarnation = self.transport.family().unwrap_or_default();
         self.known = observed.table.services.keys().copied().collect();

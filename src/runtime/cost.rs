@@ -74,9 +74,7 @@ impl<'a> Costs<'a> {
         match action.kind {
             ActionKind::RemoveVirtualServer => {
                 let service = self.services.get(&action.virtual_server)?;
-                let from_it_on = counters.range((*service, FIRST)..);
-                let of_it = from_it_on.take_while(|((s, _), _)| s == service);
-                Some(Cost::of(of_it.map(|(_, counters)| counters)))
+                Some(Cost::of(counters.of_service(service)))
             }
             ActionKind::RemoveRealServer => {
                 let id = action.real_server?;
@@ -95,10 +93,6 @@ impl<'a> Costs<'a> {
         }
     }
 }
-
-/// The least of all.
-const FIRST: DestinationId =
-    DestinationId { address: std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), port: 0 };
 
 #[cfg(test)]
 mod tests {
@@ -124,7 +118,7 @@ mod tests {
             (("192.0.2.11:80", "198.51.100.13:80"), counters(0, 2)),
         ];
         let counters = entries.map(|((s, d), counters)| ((tcp(s), destination(d)), counters));
-        let view = View { counters: Arc::new(counters.into()), ..View::default() };
+        let view = View { counters: Arc::new(counters.into_iter().collect()), ..View::default() };
         let plan = engine.plan_reload(&after, &Presence::default());
         let costs = Costs::new(&before.virtual_servers, &after, &view);
         let told: Vec<(String, Option<String>)> = plan

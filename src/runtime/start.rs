@@ -167,7 +167,13 @@ async fn start(
         received,
     };
     let code = match supervisor(beginning, opened, &dependencies) {
-        Ok(supervisor) => supervisor.run().await,
+        // A task, so that what else is ready has its turn before the loop's next: the runtime polls the future that
+        // it was started with before all tasks, and with more due than can be run, none would come to its end.
+        Ok(supervisor) => match tokio::spawn(supervisor.run()).await {
+            Ok(code) => code,
+            // Nobody cancels it.
+            Err(broken) => std::panic::resume_unwind(broken.into_panic()),
+        },
         Err(problem) => fail(&problem),
     };
     front.join();

@@ -189,7 +189,7 @@ impl ServerSpec {
             alpha: checks.iter().any(|c| c.alpha),
             notify_up: None,
             notify_down: None,
-            checks,
+            checks: checks.into(),
         }
     }
 }
@@ -291,7 +291,7 @@ pub(crate) fn any_server() -> impl Strategy<Value = ServerSpec> {
             inhibit,
             forwarding,
             limited,
-            checks,
+            checks: checks.into(),
         },
     )
 }

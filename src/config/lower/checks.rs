@@ -11,7 +11,7 @@ use crate::config::defaults;
 use crate::config::diagnostics::{Finding, Place};
 use crate::config::raw::{self, CommonOptions};
 use crate::engine::model::{
-    Check, CheckKind, Family, Mode, OnLocalError, Probe, RealServerId, Source, Target, Timing,
+    Check, CheckKind, Family, Few, Mode, OnLocalError, Probe, RealServerId, Source, Target, Timing,
 };
 
 /// Whom the check is for, and what stands around it.
@@ -28,8 +28,8 @@ pub(super) fn lower_all(
     all: &mut Lowering<'_>,
     server: &Server<'_>,
     refs: &[At<&raw::Check>],
-) -> Vec<Arc<Check>> {
-    let mut checks: Vec<Arc<Check>> = Vec::with_capacity(refs.len());
+) -> Few<Arc<Check>> {
+    let mut checks = Few::with_capacity(refs.len());
     let mut places: HashMap<Probe, Place> = HashMap::new();
     for reference in refs {
         let Some(check) = lower(cx, all, server, reference.value) else { continue };

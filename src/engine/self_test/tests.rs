@@ -36,7 +36,7 @@ fn config(servers: u16, self_test: Settings) -> Config {
             mode: Mode::Enforce,
             on_local_error: OnLocalError::Fail,
         };
-        Arc::new(RealServer { checks: vec![Arc::new(check)], ..testing::real_server(id) })
+        Arc::new(RealServer { checks: [Arc::new(check)].into(), ..testing::real_server(id) })
     };
     let service = ServiceId::Address { protocol: Protocol::Tcp, address: [192, 0, 2, 10].into(), port: 80 };
     let pool = VirtualServer {

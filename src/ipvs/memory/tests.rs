@@ -22,7 +22,7 @@ fn a_table_that_was_read_does_not_change() {
     let mut memory = Memory::with_table(before.clone());
     let seen = memory.dump().unwrap();
     let id = destination("198.51.100.1:80");
-    assert_eq!(seen.counters.keys().collect::<Vec<_>>(), [&(web, id)]);
+    assert!(seen.counters.len() == 1 && seen.counters.get(&(web, id)).is_some());
     let remove = Operation::RemoveDestination { service: web, destination: id };
     assert_eq!(memory.apply(&[remove]), [Ok(())]);
     assert_eq!(seen.table, before);

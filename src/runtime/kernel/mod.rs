@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::Time;
 use crate::engine::model::{Drift, Sync, Timeouts};
-use crate::engine::table::{Counters, DestinationId, Service, ServiceId, Table};
+use crate::engine::table::{Counters, CountersByDestination, Service, ServiceId, Table};
 use crate::ipvs::{Dump, Kernel, Observed, OperationError, RequestError};
 use ledger::Stamp;
 use writer::WritingThread;
@@ -76,7 +76,7 @@ pub(super) struct View {
     pub(super) table: Table,
     /// What the writer was last asked for.
     pub(super) wanted: Table,
-    pub(super) counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    pub(super) counters: Arc<CountersByDestination>,
     pub(super) totals: Arc<BTreeMap<ServiceId, Counters>>,
     /// When the dump of these was taken in.
     pub(super) counted: Time,

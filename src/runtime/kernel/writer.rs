@@ -12,7 +12,7 @@ use super::ledger::{Change, Ledger, Stamp};
 use super::{Beginning, Inbox, Report, Settings, Shared, Stop, Ticket, View, lock};
 use crate::engine::Time;
 use crate::engine::model::{Drift, Sync, SyncRole, Timeouts};
-use crate::engine::table::{Counters, DestinationId, ServiceId};
+use crate::engine::table::{Counters, CountersByDestination, ServiceId};
 use crate::ipvs::{Kernel, Observed, Operation, OperationError, RequestError, sync_is_running};
 
 /// For the dump that a withdrawal wants when some of it failed.
@@ -28,7 +28,7 @@ pub(super) struct WritingThread {
     ledger: Ledger,
     shared: Arc<Shared>,
     reports: mpsc::Sender<Report>,
-    counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    counters: Arc<CountersByDestination>,
     /// When they came.
     counted: Time,
     totals: Arc<BTreeMap<ServiceId, Counters>>,

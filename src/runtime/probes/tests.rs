@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::*;
 use crate::config::{Sources, load};
-use crate::runtime::clock;
 use crate::engine::memory::Memory;
 use crate::engine::table::Table;
 use crate::engine::{Readings, Time};
+use crate::runtime::clock;
 
 /// An engine whose one server has one check that is due now, and where its runs go.
 fn due(server: SocketAddr, check: &str) -> (Engine, Probes, mpsc::Receiver<Ended>) {

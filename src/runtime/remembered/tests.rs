@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::model::Mark;
+use crate::engine::model::{Few, Mark};
 
 mod secrets;
 mod strangers;
@@ -64,7 +64,7 @@ fn example() -> State {
             })),
             operator_weight: Some(Box::new(OperatorWeight { weight: 7, note: note("uid 1000", None, None) })),
             kept: Some(Time::from_nanos(998_000_000_000)),
-            checks: Box::new([
+            checks: Vec::from([
                 (Identity::parse("00ff").unwrap(), checked.clone()),
                 (
                     Identity::parse("1").unwrap(),
@@ -80,14 +80,15 @@ fn example() -> State {
                     Identity::parse("2").unwrap(),
                     CheckerState { weight: WeightChange::Absolute(9), ..checked },
                 ),
-            ]),
+            ])
+            .into(),
         },
         RememberedRealServer {
             id: real_server_id("2001:db8::11").unwrap(),
             order: Some(Box::new(Override { order: Order::Disable, note: note("bob", None, None) })),
             operator_weight: None,
             kept: None,
-            checks: Box::default(),
+            checks: Few::new(),
         },
     ];
     let mark = ServiceId::Mark { family: Family::Ipv6, mark: Mark::new(5).unwrap() };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::engine::memory::Memory;
 use crate::engine::model::Config;
-use crate::engine::table::{Counters, Table};
+use crate::engine::table::{Counters, CountersByDestination, Table};
 use crate::runtime::testing::{config, destination, pool, service, table, tcp};
 
 const FIRST: &str = "198.51.100.11:80";
@@ -34,7 +34,7 @@ fn installed_is_what_the_kernel_holds_and_connections_add_up_over_services() {
             (tcp("192.0.2.11:80"), service("wrr", &[(FIRST, 0)])),
             (tcp("192.0.2.99:80"), service("wrr", &[(SECOND, 1)])),
         ]),
-        counters: Arc::new(BTreeMap::from([
+        counters: Arc::new(CountersByDestination::from_iter([
             ((tcp("192.0.2.10:80"), destination(FIRST)), counted(3, u32::MAX)),
             ((tcp("192.0.2.11:80"), destination(FIRST)), counted(4, u32::MAX)),
             ((tcp("192.0.2.99:80"), destination(SECOND)), counted(100, 100)),

@@ -10,7 +10,7 @@ use crate::engine::figures::Figures;
 use crate::engine::model::RealServerId;
 use crate::engine::self_test::SelfTestFigures;
 use crate::engine::snapshot::KernelCounters;
-use crate::engine::table::{Counters, DestinationId, ServiceId, Table};
+use crate::engine::table::{Counters, CountersByDestination, ServiceId, Table};
 
 /// Everything on one page.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +66,7 @@ pub struct Notified {
 pub struct KernelPicture {
     pub table: Table,
     pub wanted: Table,
-    pub counters: Arc<BTreeMap<(ServiceId, DestinationId), Counters>>,
+    pub counters: Arc<CountersByDestination>,
     pub totals: Arc<BTreeMap<ServiceId, Counters>>,
 }
 

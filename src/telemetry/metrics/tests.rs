@@ -20,7 +20,8 @@ use crate::engine::model::{
 };
 use crate::engine::snapshot::{KernelCounters, Order, QuorumStatus};
 use crate::engine::table::{
-    Counters, Destination, DestinationId, Service, ServiceAttributes, ServiceFlags, ServiceId, Table,
+    Counters, CountersByDestination, Destination, DestinationId, Service, ServiceAttributes, ServiceFlags,
+    ServiceId, Table,
 };
 use crate::engine::testing;
 use crate::engine::time::Time;
@@ -56,7 +57,7 @@ fn check(kind: CheckKind, mode: Mode) -> Arc<Check> {
 }
 
 fn real_server(port: u16, checks: Vec<Arc<Check>>) -> Arc<RealServer> {
-    Arc::new(RealServer { weight: 3, checks, ..testing::real_server(server_id(port)) })
+    Arc::new(RealServer { weight: 3, checks: checks.into(), ..testing::real_server(server_id(port)) })
 }
 
 fn pool(name: &str) -> Arc<VirtualServer> {
@@ -148,7 +149,10 @@ fn picture(name: &str) -> Picture {
         kernel: Some(KernelPicture {
             table: table(3),
             wanted: table(4),
-            counters: Arc::new(BTreeMap::from([((service_id(), destination_id(80)), counters)])),
+            counters: Arc::new(CountersByDestination::from_iter([(
+                (service_id(), destination_id(80)),
+                counters,
+            )])),
             totals: Arc::new(BTreeMap::from([(service_id(), Counters { connections: 33, ..counters })])),
         }),
         around: Around {

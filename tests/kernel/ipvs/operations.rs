@@ -296,15 +296,15 @@ fn counters_are_those_of_the_kernel() {
         apply(&[add_service(web, "rr"), add_service(service, "rr"), add(service, &real.to_string(), nat(1))]);
         let connection = std::net::TcpStream::connect(virtual_address).unwrap();
         let key = (service, destination(&real.to_string()));
-        assert_eq!(dump().counters[&key].active, 1);
+        assert_eq!(dump().counters.get(&key).unwrap().active, 1);
         // The kernel adds up what each processor counted at every second or so.
-        let mut counters = dump().counters[&key];
+        let mut counters = *dump().counters.get(&key).unwrap();
         for _ in 0..100 {
             if counters.connections > 0 {
                 break;
             }
             run("sleep", "0.1");
-            counters = dump().counters[&key];
+            counters = *dump().counters.get(&key).unwrap();
         }
         assert_eq!(counters.connections, 1);
         assert!(counters.packets_in >= 2 && counters.bytes_in >= 80, "{counters:?}");
