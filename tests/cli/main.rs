@@ -24,6 +24,8 @@ mod operate;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
+mod overload;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod receivers;

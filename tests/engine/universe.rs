@@ -291,7 +291,7 @@ pub(crate) fn any_server() -> impl Strategy<Value = ServerSpec> {
             inhibit,
             forwarding,
             limited,
-            checks: checks.into(),
+            checks,
         },
     )
 }

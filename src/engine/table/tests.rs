@@ -1,3 +1,5 @@
+//! The counters of a dump against a map.
+
 use proptest::prelude::*;
 
 use super::*;
