@@ -98,7 +98,9 @@ impl Engine {
             | Event::Gate { .. }
             | Event::Guard { .. }
             | Event::Order { .. }
-            | Event::OrderEnded { .. } => None,
+            | Event::OrderEnded { .. }
+            | Event::OrderLost(_)
+            | Event::OrderRestored { .. } => None,
         });
         Ok(Ordered { servers, quorums: quorums.collect() })
     }
@@ -174,6 +176,9 @@ impl Engine {
                 OrderChange::Enable | OrderChange::WeightAuto => true,
             };
             if !has_one && note.until.is_none_or(|until| until > now) {
+                if let Some(of) = self.servers_at(&[(pool_at, server_at)]).pop() {
+                    self.events.push_back(Event::OrderRestored { of, given: *given, note: note.clone() });
+                }
                 self.order(pool_at, server_at, *given, note, &Cause::Reload);
             }
         }
