@@ -259,7 +259,8 @@ impl Waiting<'_> {
                 () = self.signals.stop() => return,
                 Some(ask) = self.asked.recv() => {
                     // A client that went away wants no answer.
-                    let _ = ask.reply.send(Reply::failed(format!("lvsd is still starting: {reason}")));
+                    let text = format!("lvsd is still starting: {reason}");
+                    let _ = ask.reply.send(Reply::new(ExitCode::Unreachable, text));
                 }
                 () = tokio::time::sleep(TICK) => {}
             }
