@@ -117,7 +117,7 @@ impl Watch {
         match caught(part).await {
             Ok(()) => false,
             Err(why) => {
-                tokio::time::sleep(self.note(began, &why)).await;
+                tokio::time::sleep(self.broke(began, &why)).await;
                 true
             }
         }
@@ -129,14 +129,14 @@ impl Watch {
         match catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| Err(text_of(panic.as_ref()))) {
             Ok(()) => false,
             Err(why) => {
-                std::thread::park_timeout(self.note(began, &why));
+                std::thread::park_timeout(self.broke(began, &why));
                 true
             }
         }
     }
 
-    /// How long to wait now.
-    fn note(&mut self, began: Instant, why: &str) -> Duration {
+    /// Says and counts that what `began` then broke off. How long to wait before it is begun anew.
+    pub fn broke(&mut self, began: Instant, why: &str) -> Duration {
         self.breaks.note(self.part, why);
         if began.elapsed() > LONGEST_PAUSE {
             self.pause = PAUSE;

@@ -338,7 +338,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config_path: path,
         engine,
         probes,
-        canaries: Canaries::new(&config.daemon.self_test, breaks),
+        canaries: Canaries::new(&config.daemon.self_test, &breaks),
         watcher,
         surroundings,
         writer,
