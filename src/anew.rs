@@ -103,24 +103,28 @@ pub struct Watch {
     part: Part,
     breaks: Breaks,
     pause: Duration,
+    /// The end of the daemon has cut a pause short.
+    hurried: bool,
 }
 
 impl Watch {
     pub fn over(part: Part, breaks: &Breaks) -> Self {
-        Self { part, breaks: breaks.clone(), pause: PAUSE }
+        Self { part, breaks: breaks.clone(), pause: PAUSE, hurried: false }
     }
 
     /// Runs the part, as a task. If it broke off, that is said and some time passes: true, to be begun anew. False
-    /// once it has ended of itself.
-    pub async fn breaks(&mut self, part: impl Future<Output = ()>) -> bool {
+    /// once it has ended of itself. `ending`, the end of the daemon, cuts the time short: what is left to do has a deadline
+    /// then. One that breaks off again after that waits shortly.
+    pub async fn breaks(&mut self, part: impl Future<Output = ()>, ending: impl Future<Output = ()>) -> bool {
         let began = Instant::now();
-        match caught(part).await {
-            Ok(()) => false,
-            Err(why) => {
-                tokio::time::sleep(self.note(began, &why)).await;
-                true
-            }
+        let Err(why) = caught(part).await else { return false };
+        let pause = self.broke(began, &why);
+        if self.hurried {
+            tokio::time::sleep(PAUSE).await;
+        } else {
+            self.hurried = tokio::time::timeout(pause, ending).await.is_ok();
         }
+        true
     }
 
     /// The same of one that has this thread for itself. `unpark` cuts the time short.
@@ -129,14 +133,14 @@ impl Watch {
         match catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| Err(text_of(panic.as_ref()))) {
             Ok(()) => false,
             Err(why) => {
-                std::thread::park_timeout(self.note(began, &why));
+                std::thread::park_timeout(self.broke(began, &why));
                 true
             }
         }
     }
 
-    /// How long to wait now.
-    fn note(&mut self, began: Instant, why: &str) -> Duration {
+    /// Says and counts that what `began` then broke off. How long to wait before it is begun anew.
+    pub fn broke(&mut self, began: Instant, why: &str) -> Duration {
         self.breaks.note(self.part, why);
         if began.elapsed() > LONGEST_PAUSE {
             self.pause = PAUSE;

@@ -53,6 +53,7 @@ fn dispatch(cli: &Cli) -> ExitCode {
         Command::Status { name, watch: true, .. } => {
             client::watch(&socket(cli), name.clone()).unwrap_or_else(|problem| fail(&problem))
         }
+        Command::Status { name, wait: Some(limit), .. } => wait(cli, name.as_deref(), *limit),
         Command::Man { page } => manual(*page),
         Command::Completions { shell } => written::<String>(Ok(control::manual::completions(*shell))),
         Command::Schema => written(serde_json::to_string_pretty(&config::schema::schema())),
@@ -229,12 +230,31 @@ fn fail(problem: &ClientError) -> ExitCode {
 }
 
 fn call(cli: &Cli, request: &Request) -> ExitCode {
-    let reply = match client::call(&socket(cli), request, PATIENCE) {
-        Ok(reply) => reply,
-        Err(problem) => return fail(&problem),
-    };
+    match client::call(&socket(cli), request, PATIENCE) {
+        Ok(reply) => show(cli, &reply),
+        Err(problem) => fail(&problem),
+    }
+}
+
+/// A status that is worth showing, or the last one.
+fn wait(cli: &Cli, name: Option<&str>, limit: Duration) -> ExitCode {
+    let client::Waited { reply, lacks } =
+        match client::wait(&|| socket(cli), name.map(ToOwned::to_owned), limit) {
+            Ok(waited) => waited,
+            Err(problem) => return fail(&problem),
+        };
+    match (show(cli, &reply), lacks) {
+        (ExitCode::Done, Some(lacks)) => {
+            complain(&format!("{lacks}\n"));
+            ExitCode::Failed
+        }
+        (code, _) => code,
+    }
+}
+
+fn show(cli: &Cli, reply: &control::Reply) -> ExitCode {
     let reader = client::terminal(&std::io::stdout()).map_or(cli::Reader::Program, cli::Reader::Terminal);
-    let printed = cli::present(&cli.command, &reply, reader);
+    let printed = cli::present(&cli.command, reply, reader);
     let code = print(&printed.stdout, reply.code);
     complain(&printed.stderr);
     code

@@ -32,7 +32,7 @@ async fn a_task_is_begun_anew_until_it_ends_of_itself_and_no_faster_than_it_may(
             begun += 1;
             assert!(begun > 9, "broken on purpose, time {begun}");
         };
-        if !watch.breaks(part).await {
+        if !watch.breaks(part, std::future::pending()).await {
             break;
         }
         pauses.push(before.elapsed().as_secs());
@@ -40,6 +40,35 @@ async fn a_task_is_begun_anew_until_it_ends_of_itself_and_no_faster_than_it_may(
     assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     assert_eq!((begun, count(&breaks, Part::Fifo)), (10, 9));
     assert_eq!(breaks.counts().map(|(_, count)| count).sum::<u64>(), 9, "of this part alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_daemon_cuts_one_pause_and_no_task_spins_after_it() {
+    for ends_first in [true, false] {
+        let (breaks, ending) = (Breaks::default(), tokio::sync::Notify::new());
+        let mut watch = Watch::over(Part::Mail, &breaks);
+        watch.pause = LONGEST_PAUSE;
+        let mut pauses = Vec::new();
+        for _ in 0..4 {
+            let before = tokio::time::Instant::now();
+            let part = async {
+                if ends_first {
+                    ending.notify_one();
+                }
+                panic!("broken on purpose");
+            };
+            let end = async {
+                if !ends_first {
+                    tokio::time::sleep(3 * PAUSE).await;
+                    ending.notify_one();
+                }
+                ending.notified().await;
+            };
+            assert!(watch.breaks(part, end).await);
+            pauses.push(before.elapsed().as_secs());
+        }
+        assert_eq!(pauses, [if ends_first { 0 } else { 3 }, 1, 1, 1]);
+    }
 }
 
 #[test]

@@ -101,6 +101,9 @@ pub enum Command {
         /// Draw it again every second, in the same place
         #[arg(long, conflicts_with = "json")]
         watch: bool,
+        /// Not before the daemon answers and each check has a result, but no later than this: exit 69 or 1 then
+        #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true, conflicts_with = "watch")]
+        wait: Option<Duration>,
     },
     /// What of this host keeps the configuration from working, and the commands that mend it
     Doctor {
@@ -306,7 +309,7 @@ impl Command {
             Self::Reload { confirm: None, force: false } => Some(Request::Reload),
             Self::Reload { confirm, force } => Some(Request::ReloadWith { confirm: *confirm, force: *force }),
             Self::Confirm => Some(Request::Confirm),
-            Self::Status { name, json: _, watch: _ } => Some(Request::Status { name: name.clone() }),
+            Self::Status { name, json: _, watch: _, wait: _ } => Some(Request::Status { name: name.clone() }),
             Self::Drain { on, wait: _ } => Some(on.request(Order::Drain)),
             Self::Disable { on, wait: _ } => Some(on.request(Order::Disable)),
             Self::Enable { on, until_idle: _ } => Some(on.request(Order::Enable)),

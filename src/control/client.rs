@@ -2,10 +2,14 @@
 
 mod follow;
 mod idle;
+#[cfg(test)]
+mod testing;
+mod wait;
 mod watch;
 
 pub use follow::{Out, events};
 pub use idle::until_idle;
+pub use wait::{Waited, wait};
 pub use watch::{terminal, watch};
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -126,6 +130,11 @@ impl Connection {
     fn nonsense(&self, source: serde_json::Error) -> ClientError {
         ClientError::Nonsense { path: self.path.clone(), source }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a client has nothing else to do between two questions")]
+fn pause(length: Duration) {
+    std::thread::sleep(length);
 }
 
 /// connect(2) to a socket whose backlog is full waits for as long as the send timeout says.

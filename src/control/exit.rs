@@ -10,7 +10,7 @@ pub enum ExitCode {
     Failed,
     /// EX_USAGE: the command line is wrong.
     Usage,
-    /// EX_UNAVAILABLE: the daemon does not answer.
+    /// EX_UNAVAILABLE: the daemon does not answer, or not yet.
     Unreachable,
     /// EX_NOPERM: not allowed to talk to it.
     NotAllowed,

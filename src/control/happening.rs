@@ -50,6 +50,10 @@ pub enum What {
     Order(Box<str>),
     /// Its time is over.
     OrderEnded(Box<str>),
+    /// It ended with its real server, which no virtual server that continues this one has.
+    OrderLost(Box<str>),
+    /// One that had been lost stands again.
+    OrderRestored(Box<str>),
     /// What a reload did: `edit real server: weight 2 → 5`.
     Reload(Box<str>),
     /// Services came into the table or left it, and why.
@@ -109,6 +113,10 @@ pub struct Given {
     /// How long it holds, if not until further notice.
     pub lasts: Option<Duration>,
 }
+
+/// Behind an order and who gave it.
+const LOST: &str = " has ended, no virtual server takes it over";
+const RESTORED: &str = " stands again";
 
 /// Bytes of a check's words that are kept.
 const DETAIL: usize = 512;
@@ -184,8 +192,9 @@ impl What {
             Self::Weight { .. } => "weight",
             Self::QuorumGained { .. } => "quorum_gained",
             Self::QuorumLost { .. } => "quorum_lost",
-            Self::Order(_) => "order",
-            Self::OrderEnded(_) => "order_ended",
+            Self::Order(_) | Self::OrderRestored(_) => "order",
+            // Whoever counts orders need not know why one is over.
+            Self::OrderEnded(_) | Self::OrderLost(_) => "order_ended",
             Self::Reload(_) => "reload",
             Self::Active(_) => "active",
             Self::Inactive(_) => "inactive",
@@ -200,6 +209,11 @@ impl What {
             Self::Frozen { .. } => "verdicts_frozen",
             Self::Thawed { .. } => "verdicts_thawed",
         }
+    }
+
+    /// Why, where that is not what the event itself says.
+    const fn rule(&self) -> Option<&'static str> {
+        if let Self::OrderLost(_) = self { Some("no virtual server takes it over") } else { None }
     }
 
     fn text(&self) -> String {
@@ -217,6 +231,8 @@ impl What {
             }
             Self::Order(text) => clean(text),
             Self::OrderEnded(text) => format!("the {} is over", clean(text)),
+            Self::OrderLost(text) => format!("the {}{LOST}", clean(text)),
+            Self::OrderRestored(text) => format!("the {}{RESTORED}", clean(text)),
             Self::Reload(text) => format!("reload: {}", clean(text)),
             Self::Active(text) | Self::Inactive(text) | Self::GuardBegan(text) | Self::GuardEnded(text) => {
                 clean(text)
@@ -244,6 +260,7 @@ impl Happening {
     pub fn object(&self) -> String {
         let pool = clean(&self.virtual_server);
         match self.real_server {
+            Some(server) if pool.is_empty() => server.to_string(),
             Some(server) => format!("{server} in {pool}"),
             None => pool,
         }
@@ -259,6 +276,12 @@ impl Happening {
             // `the drain by alice for 30m is over: kernel update`
             (Because::Order(given), What::OrderEnded(order)) => {
                 format!("the {} {}", clean(order), given.text_with(" is over"))
+            }
+            (Because::Order(given), What::OrderLost(order)) => {
+                format!("the {} {}", clean(order), given.text_with(LOST))
+            }
+            (Because::Order(given), What::OrderRestored(order)) => {
+                format!("the {} {}", clean(order), given.text_with(RESTORED))
             }
             (Because::Order(given), _) => format!("{what} {}", given.text()),
         }
@@ -288,7 +311,7 @@ impl Happening {
             Because::Nothing => (None, None, None),
             Because::Rule(rule) => (Some(*rule), None, None),
             Because::Check(seen) => (Some(seen.rule.as_str()), Some(&**seen), None),
-            Because::Order(given) => (None, None, Some(&**given)),
+            Because::Order(given) => (self.what.rule(), None, Some(&**given)),
         };
         let weight =
             if let What::Weight { from, to } = self.what { Some(WeightJson { from, to }) } else { None };

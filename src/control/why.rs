@@ -106,11 +106,23 @@ impl Case {
         }
         for happening in &self.history {
             let (what, why) = happening.lines();
-            let of_pool = if happening.real_server.is_none() { "pool: " } else { "" };
-            lines.push(format!("  {}  {of_pool}{what}", happening.when(now)));
+            let place = self.place(happening);
+            lines.push(format!("  {}  {place}{what}", happening.when(now)));
             lines.extend(why.map(|why| format!("      {why}")));
         }
         lines.join("\n")
+    }
+
+    /// Where it happened, if not to this server in this virtual server.
+    fn place(&self, happening: &Happening) -> String {
+        let name = &happening.virtual_server;
+        if happening.real_server.is_none() {
+            "pool: ".to_owned()
+        } else if **name == self.inquiry.virtual_server.name {
+            String::new()
+        } else {
+            format!("in {}: ", clean(name))
+        }
     }
 
     /// Why it is down, or nothing where there is nothing to say.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::checker::Transition;
 use super::guard::Guard;
+use super::inheritance::LostOrder;
 use super::model::{self, Check, Fault, RealServerId};
 use super::schedule::ProbeId;
 use super::self_test::Symptom;
@@ -97,6 +98,14 @@ pub enum Event {
     },
     /// The time of an order is over: of what had been `given`, with its note.
     OrderEnded {
+        of: Server,
+        given: OrderChange,
+        note: OrderNote,
+    },
+    /// An order ended with its real server: the configuration that took over has nobody to follow it.
+    OrderLost(LostOrder),
+    /// One that was lost stands again, as it had been `given`: its real server is back.
+    OrderRestored {
         of: Server,
         given: OrderChange,
         note: OrderNote,

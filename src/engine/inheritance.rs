@@ -23,6 +23,7 @@ pub(super) struct Orders {
 /// An order that ends with its real server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostOrder {
+    /// As it was called before; empty in what an early state file says.
     pub virtual_server: String,
     pub real_server: RealServerId,
     pub given: OrderChange,

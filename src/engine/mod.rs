@@ -89,8 +89,6 @@ pub struct Engine {
     now: Time,
     /// When the next order ends by itself.
     order_end: Option<Time>,
-    /// Of the state file, for the log.
-    lost_orders: Vec<LostOrder>,
     commands: VecDeque<Command>,
     events: VecDeque<Event>,
 }
@@ -105,7 +103,6 @@ impl Engine {
         let Inheritance { heirs, lost } = Inheritance::of_start(config, memory, now);
         let past = Past::of_start(config, memory, observed, &heirs, now);
         let plan = Plan::of_start(config, heirs);
-        engine.lost_orders = lost;
         engine.pools = build_pools(config, Vec::new(), &past, &plan, now);
         engine.rates.left = memory.left(now).collect();
         engine.rates.replaced(config.daemon.max_down_rate);
@@ -120,6 +117,7 @@ impl Engine {
         }
         engine.presence = readings.presence.clone();
         engine.settle_standings();
+        engine.tell_lost_orders(lost);
         engine
     }
 
@@ -150,6 +148,7 @@ impl Engine {
         }
         self.presence = readings.presence.clone();
         self.settle_standings();
+        self.tell_lost_orders(plan.lost_orders.iter().cloned());
         plan
     }
 
@@ -211,11 +210,6 @@ impl Engine {
     /// Has anything changed, since the last call, that a later start should know?
     pub fn take_memory_changed(&mut self) -> bool {
         std::mem::take(&mut self.memory_changed)
-    }
-
-    /// Orders of the run before that nothing in this configuration takes over.
-    pub fn take_lost_orders(&mut self) -> Vec<LostOrder> {
-        std::mem::take(&mut self.lost_orders)
     }
 
     /// What a later start should know.

@@ -8,6 +8,7 @@ use super::Engine;
 use super::event::{Cause, Event, OrderChange, Server};
 use super::inheritance::LostOrder;
 use super::model::{self, RealServerId};
+use super::real_server::RealServer;
 use super::snapshot::{OperatorWeight, Order, OrderNote, Override};
 use super::time::Time;
 use super::virtual_server::{QuorumEvent, VirtualServer};
@@ -98,7 +99,9 @@ impl Engine {
             | Event::Gate { .. }
             | Event::Guard { .. }
             | Event::Order { .. }
-            | Event::OrderEnded { .. } => None,
+            | Event::OrderEnded { .. }
+            | Event::OrderLost(_)
+            | Event::OrderRestored { .. } => None,
         });
         Ok(Ordered { servers, quorums: quorums.collect() })
     }
@@ -160,12 +163,10 @@ impl Engine {
     pub fn give_back(&mut self, lost: &[LostOrder], now: Time) {
         self.now = now;
         for LostOrder { virtual_server, real_server, given, note } in lost {
-            let pool_at = self.pools.iter().position(|pool| pool.config.name == *virtual_server);
-            let server_at = pool_at.and_then(|at| {
-                self.pools.get(at)?.real_servers.iter().position(|server| server.id() == *real_server)
-            });
-            let (Some(pool_at), Some(server_at)) = (pool_at, server_at) else { continue };
-            let Some(server) = self.pools.get(pool_at).and_then(|p| p.real_servers.get(server_at)) else {
+            let named = |(_, pool): &(usize, &VirtualServer)| pool.config.name == *virtual_server;
+            let Some((pool_at, pool)) = self.pools.iter().enumerate().find(named) else { continue };
+            let wanted = |(_, server): &(usize, &RealServer)| server.id() == *real_server;
+            let Some((server_at, server)) = pool.real_servers.iter().enumerate().find(wanted) else {
                 continue;
             };
             let has_one = match given {
@@ -174,6 +175,9 @@ impl Engine {
                 OrderChange::Enable | OrderChange::WeightAuto => true,
             };
             if !has_one && note.until.is_none_or(|until| until > now) {
+                if let Some(of) = self.servers_at(&[(pool_at, server_at)]).pop() {
+                    self.events.push_back(Event::OrderRestored { of, given: *given, note: note.clone() });
+                }
                 self.order(pool_at, server_at, *given, note, &Cause::Reload);
             }
         }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::build::build_pools;
-use super::event::Cause;
+use super::event::{Cause, Event};
+use super::inheritance::LostOrder;
 use super::model::Config;
 use super::past::Past;
 use super::reload::{self, Plan};
@@ -37,6 +38,11 @@ impl Engine {
                 self.announce_change(pool, server, &Cause::Reload);
             }
         }
+    }
+
+    /// After all that the configuration did to those who are still there.
+    pub(super) fn tell_lost_orders(&mut self, lost: impl IntoIterator<Item = LostOrder>) {
+        self.events.extend(lost.into_iter().map(Event::OrderLost));
     }
 
     /// New checks for the pools that are not just the same.

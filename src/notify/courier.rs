@@ -59,7 +59,8 @@ impl<S: Deliver> Courier<S> {
         let mut watch = Watch::over(S::PART, breaks);
         let ours = Arc::clone(&outbox);
         // What waits is kept. An event that breaks it is tried again until it gives way to newer ones.
-        let task = runtime.spawn(async move { while watch.breaks(S::work(Arc::clone(&ours))).await {} });
+        let task = runtime
+            .spawn(async move { while watch.breaks(S::work(Arc::clone(&ours)), ours.closed()).await {} });
         Self { outbox, task }
     }
 
@@ -240,6 +241,13 @@ impl<S: Deliver> Outbox<S> {
 
     pub(super) fn is_closing(&self) -> bool {
         self.lock().closing
+    }
+
+    /// Waits for the end of the daemon.
+    async fn closed(&self) {
+        while !self.is_closing() {
+            self.changed.notified().await;
+        }
     }
 
     /// Until `until`, or the end of the daemon, which waits for nothing.

@@ -4,6 +4,7 @@
 mod frozen;
 pub(super) mod gate;
 pub(super) mod guard;
+mod orders;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,14 +12,13 @@ use std::time::SystemTime;
 
 use tracing::{debug, error, info, warn};
 
+pub(super) use orders::{given_name, lost_order, order_name};
+
 use super::history::History;
-use crate::control::duration;
 use crate::control::happening::What;
 use crate::control::stream::Feeds;
 use crate::engine::model::{self, Argv, Check, Fault, Notify, Phase};
-use crate::engine::{
-    Cause, Event, News, OrderChange, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
-};
+use crate::engine::{Cause, Event, News, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer};
 use crate::notify::{self, EventKind, Outlets, Quorum, Standing, State};
 use crate::telemetry::repeats::{HOURLY, Repeat, Repeats};
 
@@ -104,27 +104,10 @@ impl Announcer {
                 self.guard(&virtual_server, guard, &kept, (min_alive, max_down_rate));
             }
             Event::LocalError { of, check, fault } => self.local_error(&of, &check, &fault, now),
-            Event::Order { of, change, note } => {
-                let Names { virtual_server, real_server } = Names::of(&of);
-                let order = order_name(change);
-                let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
-                info!(
-                    virtual_server,
-                    real_server, by, "{real_server} in {virtual_server}: {order} by {by} ({why})"
-                );
-            }
-            Event::OrderEnded { of, given, note } => {
-                let Names { virtual_server, real_server } = Names::of(&of);
-                let (by, why) = (note.by.as_str(), note.reason.as_deref().unwrap_or("no reason given"));
-                let lasted = duration::display(note.until.unwrap_or(now).since(note.since));
-                let given = given_name(given);
-                info!(
-                    virtual_server,
-                    real_server,
-                    by,
-                    "{real_server} in {virtual_server}: {given} by {by} ({why}) ended after {lasted}"
-                );
-            }
+            Event::Order { of, change, note } => orders::given(&of, change, &note),
+            Event::OrderEnded { of, given, note } => orders::ended(&of, given, &note, now),
+            Event::OrderLost(lost) => orders::lost(&lost),
+            Event::OrderRestored { of, given, note } => orders::restored(&of, given, &note),
         }
     }
 
@@ -354,26 +337,6 @@ fn check_name(cause: &Cause) -> Option<&'static str> {
     match cause {
         Cause::Check { kind, .. } => Some(kind),
         Cause::Operator | Cause::OrderEnded | Cause::Reload => None,
-    }
-}
-
-pub(super) fn order_name(change: OrderChange) -> String {
-    match change {
-        OrderChange::Drain => "drained".to_owned(),
-        OrderChange::Disable => "disabled".to_owned(),
-        OrderChange::Enable => "enabled".to_owned(),
-        OrderChange::Weight(weight) => format!("weight set to {weight}"),
-        OrderChange::WeightAuto => "weight back to the configured one".to_owned(),
-    }
-}
-
-pub(super) fn given_name(change: OrderChange) -> String {
-    match change {
-        OrderChange::Drain => "drain".to_owned(),
-        OrderChange::Disable => "disable".to_owned(),
-        OrderChange::Enable => "enable".to_owned(),
-        OrderChange::Weight(weight) => format!("weight {weight}"),
-        OrderChange::WeightAuto => "weight auto".to_owned(),
     }
 }
 

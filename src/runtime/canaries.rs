@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::anew::{Breaks, Part};
+use crate::anew::{Breaks, Part, Watch};
 use crate::engine::Event;
 use crate::engine::model::SelfTest;
 use crate::engine::self_test::Canary;
@@ -24,11 +24,11 @@ use crate::net::explain;
 /// However many checks fail, from the start of one round to the next.
 const SHORTEST: Duration = Duration::from_millis(250);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Canaries {
     settings: Option<Settings>,
     asking: Option<Asking>,
-    breaks: Breaks,
+    watch: Watch,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,7 @@ struct Asking {
     rounds: mpsc::Receiver<Canary>,
     now: Arc<Notify>,
     task: AbortHandle,
+    began: Instant,
 }
 
 impl Drop for Asking {
@@ -53,8 +54,9 @@ impl Drop for Asking {
 }
 
 impl Canaries {
-    pub(super) fn new(config: &SelfTest, breaks: Breaks) -> Self {
-        let mut canaries = Self { breaks, ..Self::default() };
+    pub(super) fn new(config: &SelfTest, breaks: &Breaks) -> Self {
+        let watch = Watch::over(Part::Canaries, breaks);
+        let mut canaries = Self { settings: None, asking: None, watch };
         canaries.configure(config);
         canaries
     }
@@ -75,21 +77,20 @@ impl Canaries {
 
     /// The next round. Can be dropped and called again; waits for ever while there is nobody to ask.
     pub(super) async fn round(&mut self) -> Canary {
-        match &mut self.asking {
-            Some(asking) => match asking.rounds.recv().await {
-                Some(round) => round,
-                None => self.begin_anew(),
-            },
-            None => std::future::pending().await,
+        let Some(asking) = &mut self.asking else { return std::future::pending().await };
+        let began = asking.began;
+        match asking.rounds.recv().await {
+            Some(round) => round,
+            None => self.begin_anew(began),
         }
     }
 
     /// The task has ended by itself, which a panic does; its hook has printed that. The last round must not
     /// count for ever, and a guard that is broken lets verdicts through: until the next one they count as answering.
-    fn begin_anew(&mut self) -> Canary {
-        self.breaks.note(Part::Canaries, "they count as answering meanwhile");
+    fn begin_anew(&mut self, began: Instant) -> Canary {
+        let pause = self.watch.broke(began.into_std(), "they count as answering meanwhile");
         self.asking = self.settings.clone().map(|settings| {
-            let first = Instant::now() + settings.interval;
+            let first = Instant::now() + settings.interval.max(pause);
             spawn_asking(settings, first)
         });
         Canary::Answers
@@ -127,7 +128,7 @@ fn spawn_asking(settings: Settings, first: Instant) -> Asking {
             }
         }
     });
-    Asking { rounds, now, task: task.abort_handle() }
+    Asking { rounds, now, task: task.abort_handle(), began: first }
 }
 
 /// Is it an address of this host? Then a packet to it would come from the address itself. Nothing is sent.
@@ -237,21 +238,30 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_task_that_ends_by_itself_is_begun_anew() {
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_ends_by_itself_is_begun_anew_and_no_faster_than_it_may() {
         let nobody = vec!["255.255.255.255:9".parse().unwrap()];
-        let asked = SelfTest { canary: nobody, canary_interval: SECOND / 100, ..SelfTest::off() };
-        let mut canaries = Canaries::new(&asked, Breaks::default());
-        for round in 1..=3 {
-            canaries.asking.as_ref().unwrap().task.abort();
-            let mut found = Vec::new();
-            while found.last() != Some(&Canary::Answers) {
-                found.push(timeout(5 * SECOND, canaries.round()).await.unwrap());
+        for (interval, wanted) in
+            [(SECOND / 100, [1, 2, 4, 8, 16, 32, 60, 60]), (5 * SECOND, [5, 5, 5, 8, 16, 32, 60, 60])]
+        {
+            let asked = SelfTest { canary: nobody.clone(), canary_interval: interval, ..SelfTest::off() };
+            let breaks = Breaks::default();
+            let mut canaries = Canaries::new(&asked, &breaks);
+            let mut pauses = Vec::new();
+            for round in 1..=8 {
+                canaries.asking.as_ref().unwrap().task.abort();
+                let mut found = Vec::new();
+                while found.last() != Some(&Canary::Answers) {
+                    found.push(canaries.round().await);
+                }
+                assert!(found.len() <= 2, "at most what was found before: {found:?}");
+                let before = Instant::now();
+                let next = canaries.round().await;
+                assert!(matches!(next, Canary::Silent(_)), "it asks again: {next:?}");
+                pauses.push(before.elapsed().as_secs());
+                assert!(breaks.counts().any(|counted| counted == (Part::Canaries, round)));
             }
-            assert!(found.len() <= 2, "at most what was found before: {found:?}");
-            let next = timeout(5 * SECOND, canaries.round()).await;
-            assert!(matches!(next, Ok(Canary::Silent(_))), "it asks again: {next:?}");
-            assert!(canaries.breaks.counts().any(|counted| counted == (Part::Canaries, round)));
+            assert_eq!(pauses, wanted, "every {interval:?}");
         }
     }
 
@@ -260,7 +270,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let open = listener.local_addr().unwrap();
         let asked = SelfTest { canary: vec![open], canary_interval: SECOND / 100, ..SelfTest::off() };
-        let mut canaries = Canaries::new(&SelfTest::off(), Breaks::default());
+        let mut canaries = Canaries::new(&SelfTest::off(), &Breaks::default());
         assert!(timeout(SECOND / 10, canaries.round()).await.is_err(), "nobody to ask");
         canaries.configure(&asked);
         for _ in 0..3 {

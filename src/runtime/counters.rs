@@ -106,6 +106,8 @@ impl Counters {
             | Event::Thawed { .. }
             | Event::Order { .. }
             | Event::OrderEnded { .. }
+            | Event::OrderLost(_)
+            | Event::OrderRestored { .. }
             | Event::Gate { .. }
             | Event::Guard { .. } => {}
         }

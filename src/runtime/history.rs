@@ -13,7 +13,9 @@ use crate::engine::model::{self, RealServerId};
 use crate::engine::reload::{Action, Plan};
 use crate::engine::snapshot::OrderNote;
 use crate::engine::table::ServiceId;
-use crate::engine::{Cause, Event, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer};
+use crate::engine::{
+    Cause, Event, LostOrder, QuorumEvent, QuorumKind, Server, SorryAction, Time, VirtualServer,
+};
 
 /// Of one server or pool.
 const PER_OBJECT: usize = 32;
@@ -95,6 +97,19 @@ impl History {
     pub(super) fn of_server(&self, server: RealServerId) -> Vec<Arc<Happening>> {
         let of_it = |h: &&Arc<Happening>| h.real_server == Some(server);
         self.all.values().rev().filter(of_it).take(PER_OBJECT).cloned().collect()
+    }
+
+    /// Orders of a real server that ended with it, in virtual servers where it is not now: `has` it is asked of
+    /// their names. Newest first.
+    pub(super) fn orders_lost_elsewhere(
+        &self,
+        server: RealServerId,
+        has: impl Fn(&str) -> bool,
+    ) -> Vec<Arc<Happening>> {
+        let is_lost = |h: &Arc<Happening>| matches!(h.what, What::OrderLost(_));
+        let mut lost = self.of_server(server);
+        lost.retain(|happening| is_lost(happening) && !has(&happening.virtual_server));
+        lost
     }
 
     fn record(&mut self, object: Object, what: What, because: Because, now: Time) -> Arc<Happening> {
@@ -226,6 +241,13 @@ fn told_by(event: &Event) -> Option<(Object, What, Because)> {
         }
         Event::OrderEnded { of, given: change, note } => {
             Some((object(of), What::OrderEnded(given_name(*change).into()), given(note)))
+        }
+        Event::OrderLost(LostOrder { virtual_server, real_server, given: change, note }) => {
+            let object = (virtual_server.as_str().into(), Some(*real_server));
+            Some((object, What::OrderLost(given_name(*change).into()), given(note)))
+        }
+        Event::OrderRestored { of, given: change, note } => {
+            Some((object(of), What::OrderRestored(given_name(*change).into()), given(note)))
         }
     }
 }

@@ -1,15 +1,18 @@
 //! Questions about single real servers: why one is as it is.
 
+use std::sync::Arc;
+
 use tracing::info;
 
 use super::kernel::View;
 use super::requests::{VIEW, fill_in, miss, refused};
 use super::supervisor::{Answer, Supervisor};
+use crate::control::happening::Happening;
 use crate::control::protocol::{Load, Place};
 use crate::control::why::{self, Case};
 use crate::control::{Peer, Reply};
 use crate::engine::inquiry::Inquiry;
-use crate::engine::model::Protocol;
+use crate::engine::model::{Protocol, RealServerId};
 use crate::engine::snapshot::Order;
 use crate::engine::table::ServiceId;
 use crate::engine::{OrderRefusal, Selector, Time};
@@ -32,8 +35,12 @@ impl Supervisor {
                 return;
             }
         };
+        let elsewhere = inquiries.first().map(|one| self.orders_lost_elsewhere(one.status.address));
+        let elsewhere = elsewhere.unwrap_or_default();
         let case = |inquiry: Inquiry| {
-            let history = self.announcer.history.of(&inquiry.virtual_server.name, inquiry.status.address);
+            let mut history = self.announcer.history.of(&inquiry.virtual_server.name, inquiry.status.address);
+            history.extend_from_slice(&elsewhere);
+            history.sort_unstable_by_key(|happening| std::cmp::Reverse(happening.number));
             Case { inquiry, history }
         };
         let mut cases: Vec<Case> = inquiries.into_iter().map(case).collect();
@@ -46,6 +53,17 @@ impl Supervisor {
             }
             let _ = reply.send(why::reply(&cases, now));
         });
+    }
+
+    /// Whoever asks for a server that serves again without its drain looks where it is now: an order that ended
+    /// with its place in another virtual server is told there as well.
+    fn orders_lost_elsewhere(&self, server: RealServerId) -> Vec<Arc<Happening>> {
+        let pools = self.engine.virtual_servers();
+        let has = |name: &str| {
+            let named = pools.iter().find(|pool| pool.config().name == name);
+            named.is_some_and(|pool| pool.config().real_servers.iter().any(|one| one.id == server))
+        };
+        self.announcer.history.orders_lost_elsewhere(server, has)
     }
 
     /// What still uses a server, as of the last look at the kernel; the next look begins now.

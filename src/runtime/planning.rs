@@ -71,8 +71,8 @@ impl Supervisor {
         };
         let plan = self.engine.plan_reload(&config, &presence);
         notes.extend(losses(&self.config, &config));
-        notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&self.config.daemon, &config.daemon));
+        notes.extend(ended_orders(&plan));
         let refusal = too_much(&self.config, &plan);
         notes.extend(pems.renewed(&self.pems, &config));
         notes.extend(refusal.map(|refusal| format!("warning: a reload would be refused: {refusal}")));

@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
-use super::announce::{guard, order_name, reason};
+use super::announce::{given_name, guard, order_name, reason};
 use crate::control::duration;
+use crate::engine::model::RealServerId;
 use crate::engine::snapshot::{Happened, HappenedKind};
-use crate::engine::{Event, QuorumKind, Server, Time};
+use crate::engine::{Event, LostOrder, QuorumKind, Server, Time};
 
 /// Of all servers together.
 const KEPT: usize = 100;
@@ -39,7 +40,7 @@ impl Recent {
             at: now,
             kind,
             virtual_server: virtual_server.to_owned(),
-            real_server: server.map(|server| server.real_server.id),
+            real_server: server,
             text,
         });
     }
@@ -51,17 +52,17 @@ impl Recent {
     }
 }
 
-type Told<'a> = (HappenedKind, &'a str, Option<&'a Server>, String);
+type Told<'a> = (HappenedKind, &'a str, Option<RealServerId>, String);
 
 fn told(event: &Event) -> Option<Told<'_>> {
     Some(match event {
         Event::RealServer { of, alive, news: _, cause } => {
             let kind = if *alive { HappenedKind::Up } else { HappenedKind::Down };
-            (kind, &of.virtual_server.name, Some(of), reason(cause))
+            (kind, &of.virtual_server.name, id(of), reason(cause))
         }
         Event::Weight { of, from, to, cause } => {
             let text = format!("{from} → {to}, {}", reason(cause));
-            (HappenedKind::Weight, &of.virtual_server.name, Some(of), text)
+            (HappenedKind::Weight, &of.virtual_server.name, id(of), text)
         }
         Event::Quorum { virtual_server, quorum } => {
             let kind = match quorum.kind {
@@ -90,11 +91,19 @@ fn told(event: &Event) -> Option<Told<'_>> {
         Event::Order { of, change, note } => {
             let why = note.reason.as_deref().unwrap_or("no reason given");
             let text = format!("{} by {}: {why}", order_name(*change), note.by);
-            (HappenedKind::Order, &of.virtual_server.name, Some(of), text)
+            (HappenedKind::Order, &of.virtual_server.name, id(of), text)
         }
         Event::OrderEnded { of, given: _, note } => {
             let text = format!("the order of {} is over", note.by);
-            (HappenedKind::Order, &of.virtual_server.name, Some(of), text)
+            (HappenedKind::Order, &of.virtual_server.name, id(of), text)
+        }
+        Event::OrderLost(LostOrder { virtual_server, real_server, given, note }) => {
+            let text = format!("the {} by {} is not taken over", given_name(*given), note.by);
+            (HappenedKind::Order, virtual_server, Some(*real_server), text)
+        }
+        Event::OrderRestored { of, given, note } => {
+            let text = format!("the {} by {} stands again", given_name(*given), note.by);
+            (HappenedKind::Order, &of.virtual_server.name, id(of), text)
         }
         Event::Frozen { symptom: _, reason, first } => {
             let again = if *first { "" } else { "still: " };
@@ -109,12 +118,17 @@ fn told(event: &Event) -> Option<Told<'_>> {
     })
 }
 
+fn id(of: &Server) -> Option<RealServerId> {
+    Some(of.real_server.id)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::{Cause, News};
+    use crate::engine::snapshot::OrderNote;
+    use crate::engine::{Cause, News, OrderChange};
     use crate::runtime::testing::pool;
 
     #[test]
@@ -138,5 +152,21 @@ mod tests {
         assert_eq!(web.len(), KEPT / 2);
         assert!(web.iter().all(|h| h.virtual_server == "web"));
         assert!(recent.of(Some("nobody")).is_empty());
+    }
+
+    #[test]
+    fn an_order_that_nobody_takes_over_is_told_of_where_it_was() {
+        let id = "198.51.100.11:80"
+            .parse()
+            .map(|at: std::net::SocketAddr| RealServerId { address: at.ip(), port: Some(at.port()) });
+        let (real_server, by) = (id.unwrap(), "alice".to_owned());
+        let note = OrderNote { by, reason: None, since: Time::ZERO, until: None };
+        let (virtual_server, given) = ("web".to_owned(), OrderChange::Weight(7));
+        let mut recent = Recent::default();
+        recent.note(&Event::OrderLost(LostOrder { virtual_server, real_server, given, note }), Time::ZERO);
+        let told = recent.of(Some("web"));
+        let line = told.first().map(|h| (h.kind, h.real_server, h.text.as_str()));
+        let text = "the weight 7 by alice is not taken over";
+        assert_eq!(line, Some((HappenedKind::Order, Some(real_server), text)));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
-use super::announce::given_name;
+use super::announce::lost_order;
 use super::counters::Reloaded;
 use super::kernel::Ticket;
 use super::loading::{Loader, Ready, Refusal};
@@ -17,10 +17,10 @@ use super::supervisor::{Answer, Supervisor};
 use super::trial::Known;
 use crate::control::happening::What;
 use crate::control::{ExitCode, Reply, counted};
+use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
 use crate::engine::reload::{Plan, Removed};
 use crate::engine::snapshot::HappenedKind;
-use crate::engine::{LostOrder, Time};
 
 /// Action lines in the log. More say nothing that `lvsd plan` would not say better beforehand.
 const LINES: usize = 200;
@@ -218,10 +218,11 @@ impl Supervisor {
         self.writer.keep(self.engine.services().collect());
         self.watcher.watch(readings::files(&config));
         notes.extend(losses(&before, &config));
-        notes.extend(ended_orders(&plan));
         notes.extend(restart_needs(&before.daemon, &config.daemon));
         // The level of the line is that word.
         notes.iter().for_each(|note| warn!("{}", note.strip_prefix(WARNING).unwrap_or(note)));
+        // Events, which are logged as such.
+        notes.extend(ended_orders(&plan));
         log_plan(&plan);
         renewed.iter().for_each(|line| info!("reload: {line}"));
         notes.extend(renewed);
@@ -352,28 +353,7 @@ pub(super) fn losses(before: &Config, after: &Config) -> Option<String> {
 
 /// The orders that nobody takes over.
 pub(super) fn ended_orders(plan: &Plan) -> impl Iterator<Item = String> {
-    plan.lost_orders.iter().map(|lost| format!("{WARNING}the order is not taken over: {}", ended_order(lost)))
-}
-
-/// The same at a start, for the log.
-pub(super) fn tell_ended_orders(lost: &[LostOrder]) {
-    lost.iter().for_each(|lost| warn!("the order is not taken over: {}", ended_order(lost)));
-}
-
-/// `drain of 198.51.100.11:80 in web by alice (disk): …`
-fn ended_order(lost: &LostOrder) -> String {
-    let LostOrder { virtual_server, real_server, given, note } = lost;
-    let (given, by) = (given_name(*given), &note.by);
-    if virtual_server.is_empty() {
-        return format!(
-            "{given} of {real_server} by {by}: no virtual server with a service of then has this real server"
-        );
-    }
-    let why = note.reason.as_deref().unwrap_or("no reason given");
-    format!(
-        "{given} of {real_server} in {virtual_server} by {by} ({why}): no virtual server with a service or the name \
-         of {virtual_server} has this real server"
-    )
+    plan.lost_orders.iter().map(|lost| format!("{WARNING}the order is not taken over: {}", lost_order(lost)))
 }
 
 fn log_plan(plan: &Plan) {

@@ -27,7 +27,7 @@ use super::readiness::Dependencies;
 use super::readings;
 use super::recent::Recent;
 use super::recorder::Recorder;
-use super::reloading::{Reloading, tell_ended_orders};
+use super::reloading::Reloading;
 use super::requests::Ask;
 use super::signals::Signals;
 use super::state_file::{self, State, StateFile};
@@ -265,7 +265,8 @@ impl Waiting<'_> {
                 () = self.signals.stop() => return,
                 Some(ask) = self.asked.recv() => {
                     // A client that went away wants no answer.
-                    let _ = ask.reply.send(Reply::failed(format!("lvsd is still starting: {reason}")));
+                    let text = format!("lvsd is still starting: {reason}");
+                    let _ = ask.reply.send(Reply::new(ExitCode::Unreachable, text));
                 }
                 () = tokio::time::sleep(TICK) => {}
             }
@@ -313,8 +314,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         Target::Kernel => read_state(&daemon.state_file, now),
         Target::Memory(_) => State::default(),
     };
-    let mut engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
-    tell_ended_orders(&engine.take_lost_orders());
+    let engine = Engine::start(&config, &left_behind.memory, &opened.observed.table, &readings, now);
     let file = match target {
         Target::Kernel => Some(StateFile::spawn(daemon.state_file.clone(), &breaks).map_err(chain)?),
         Target::Memory(_) => None,
@@ -344,7 +344,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         config_path: path,
         engine,
         probes,
-        canaries: Canaries::new(&config.daemon.self_test, breaks),
+        canaries: Canaries::new(&config.daemon.self_test, &breaks),
         watcher,
         surroundings,
         writer,

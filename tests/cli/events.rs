@@ -127,6 +127,113 @@ fn reloads_that_are_refused_or_on_trial_are_told_with_what_becomes_of_them() {
     told("reload", 0, &[]);
 }
 
+/// A virtual server: its name, the last byte of its address, its real servers.
+type Pool<'a> = (&'a str, u8, &'a [&'a Backend]);
+
+fn pools(pools: &[Pool<'_>]) -> String {
+    let pool = |(name, at, servers): &Pool<'_>| {
+        let servers = servers.iter().map(|one| format!("{{ address = \"{}\" }}", one.address));
+        let servers = servers.collect::<Vec<_>>().join(", ");
+        let head = format!("[[virtual_server]]\nname = \"{name}\"\naddress = \"192.0.2.{at}:80\"\n");
+        format!("{head}check = {{ tcp = {{}} }}\nreal_server = [{servers}]\n")
+    };
+    pools.iter().map(pool).collect()
+}
+
+/// Its virtual server goes, its server goes from it, both have another name and address, or all go: whoever follows
+/// hears of each order's end, and so does whoever asks for the server, wherever it is now.
+#[test]
+fn an_order_that_a_reload_leaves_behind_is_told_as_ended_and_why_says_so_wherever_the_server_is() {
+    let (server, other) = (Backend::new(), Backend::new());
+    let at = server.address;
+    let (both, one) = ([&server, &other], [&other]);
+    let before = pools(&[("web", 10, &both), ("api", 11, &[&server])]);
+    for (case, after, now_in) in [
+        ("the server goes", pools(&[("web", 10, &one), ("api", 11, &[&server])]), Some("api")),
+        ("the virtual server goes", pools(&[("api", 11, &[&server])]), Some("api")),
+        ("another name and address", pools(&[("shop", 12, &both)]), Some("shop")),
+        ("nothing is left", String::new(), None),
+    ] {
+        let place = Place::new(&before);
+        let _daemon = place.start();
+        for order in ["drain", "weight"] {
+            let weight = if order == "weight" { "7" } else { "" };
+            let said = place.ask(&format!("{order} {at} {weight} --in web --reason disk --for 2h"));
+            assert_eq!(said.code, Some(0), "{said:?}");
+        }
+        let mut follower = Follower::start(&place, "events --json");
+        let mut number = follower.json()["snapshot"]["number"].as_u64().expect("a number");
+        place.configure(&after);
+        assert_eq!(place.ask("reload").code, Some(0), "{case}");
+        let mut ended = Vec::new();
+        while ended.len() < 2 {
+            let line = follower.json();
+            number += 1;
+            assert_eq!(line["event"]["number"], number, "without a gap: {line}");
+            if line["event"]["event"] == "order_ended" {
+                ended.push(line["event"].clone());
+            }
+        }
+        let by = ended[0]["order"]["by"].as_str().expect("a name").to_owned();
+        let text = |order: &str| {
+            format!("the {order} by {by} for 2h has ended, no virtual server takes it over: disk")
+        };
+        for (event, order) in ended.iter().zip(["drain", "weight 7"]) {
+            let whose = (&event["virtual_server"], &event["real_server"]);
+            assert_eq!(whose, (&json!("web"), &json!(at.to_string())), "{case}: {event}");
+            assert_eq!(event["text"], text(order), "{case}");
+            assert_eq!(event["rule"], "no virtual server takes it over", "{case}");
+            let given = json!({"by": by, "reason": "disk", "for_ms": 7_200_000});
+            assert_eq!(event["order"], given, "{case}");
+        }
+        let why = place.ask(&format!("why {at}"));
+        let (said, place_of) = match now_in {
+            Some(_) => (&why.stdout, "in web: "),
+            None => (&why.stderr, " in web: "),
+        };
+        for order in ["drain", "weight 7"] {
+            let line = format!("{place_of}{}", text(order));
+            assert_eq!(said.matches(&line).count(), 1, "{case}: {line:?} in {why:?}");
+        }
+        let status = place.status();
+        let recent = status["recent"].as_array().expect("a list").iter();
+        let recent =
+            recent.filter(|one| one["text"].as_str().is_some_and(|t| t.ends_with("is not taken over")));
+        assert_eq!(recent.count(), 2, "{case}: {}", status["recent"]);
+        let logged = place.logged("the order is not taken over: drain of ");
+        assert_eq!(
+            (&logged["level"], &logged["virtual_server"]),
+            (&json!("WARN"), &json!("web")),
+            "{logged}"
+        );
+        assert_eq!(place.log().matches("the order is not taken over: drain of ").count(), 1, "said once");
+    }
+}
+
+#[test]
+fn an_order_that_comes_back_with_its_server_is_told() {
+    let (first, second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    assert_eq!(place.ask(&format!("drain {} --reason disk", first.address)).code, Some(0));
+    let mut follower = Follower::start(&place, "events --json");
+    follower.json();
+    place.configure(&web(&[(&second, 1)]));
+    assert_eq!(place.ask("reload --confirm 1s").code, Some(0));
+    let mut told = Vec::new();
+    while told.last().is_none_or(|(event, _): &(String, String)| event != "order") {
+        let event = follower.json()["event"].clone();
+        let word = |key: &str| event[key].as_str().expect("words").to_owned();
+        told.push((word("event"), word("text")));
+    }
+    let at = |name: &str| told.iter().position(|(event, _)| event == name);
+    let (ended, reverted) = (at("order_ended"), at("trial_reverted"));
+    assert!(ended.is_some() && ended < reverted, "{told:?}");
+    let (_, back) = told.last().expect("the order");
+    assert!(back.starts_with("the drain by ") && back.ends_with(" stands again: disk"), "{back}");
+    assert_eq!(place.servers("effective_weight"), [0, 1]);
+}
+
 #[test]
 fn people_read_lines() {
     let mut backend = Backend::new();

@@ -44,6 +44,8 @@ mod trial;
 #[cfg(test)]
 mod usage;
 #[cfg(test)]
+mod wait;
+#[cfg(test)]
 mod watch;
 #[cfg(test)]
 mod why;

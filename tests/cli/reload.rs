@@ -194,6 +194,14 @@ fn after_the_control_socket_is_edited_every_client_of_the_file_still_finds_its_d
     let said = place.ask("status");
     assert_eq!(said.code, Some(69));
     assert!(said.stderr.contains("control.sock") && !said.stderr.contains("new.sock"), "{}", said.stderr);
+    // Also when the daemon of another file has that socket since: it is not asked in the other's place.
+    let _stranger = place.start_with("run --dry-run -c other.toml");
+    assert_eq!(place.lvsd("status -c other.toml").code, Some(0));
+    for words in ["status", "drain 127.0.0.1"] {
+        let said = place.ask(words);
+        assert_eq!(said.code, Some(69), "{said:?}");
+        assert!(said.stderr.contains("control.sock") && !said.stderr.contains("new.sock"), "{}", said.stderr);
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn wrong_words_are_64_and_go_to_stderr() {
         ("", "Usage"),
         ("stauts", "a similar subcommand exists: 'status'"),
         ("status --jsn", "--json"),
+        ("status --wait soon", "soon"),
         ("drain", "ADDRESS"),
         ("drain not-an-address", "not-an-address"),
         ("weight 198.51.100.11:80", "WEIGHT"),

@@ -10,6 +10,7 @@ mod gate;
 mod hostile;
 mod metrics;
 mod notify;
+mod orders;
 pub(crate) mod process;
 mod reload;
 mod self_test;

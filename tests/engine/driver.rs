@@ -354,6 +354,8 @@ fn news_of(event: Event) -> Option<News> {
         | Event::Thawed { .. }
         | Event::Gate { .. }
         | Event::Order { .. }
-        | Event::OrderEnded { .. } => None,
+        | Event::OrderEnded { .. }
+        | Event::OrderLost(_)
+        | Event::OrderRestored { .. } => None,
     }
 }

@@ -86,6 +86,8 @@ pub(crate) fn told(event: &Event) -> Vec<Told> {
         | Event::Thawed { .. }
         | Event::Order { .. }
         | Event::OrderEnded { .. }
+        | Event::OrderLost(_)
+        | Event::OrderRestored { .. }
         | Event::Guard { .. } => Vec::new(),
     }
 }

@@ -31,6 +31,8 @@ pub(crate) fn write(event: &Event) -> Option<String> {
         | Event::Thawed { .. }
         | Event::Gate { .. }
         | Event::Order { .. }
-        | Event::OrderEnded { .. } => None,
+        | Event::OrderEnded { .. }
+        | Event::OrderLost(_)
+        | Event::OrderRestored { .. } => None,
     }
 }

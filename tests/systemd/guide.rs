@@ -4,7 +4,7 @@
 //!
 //! In a page `…` stands for anything: for lines where it is alone, else for a part of its line. Blanks count
 //! as one. A command that only looks is repeated until it shows what the page shows, for as long as things in
-//! the lab may take; one without output has only to succeed.
+//! the lab may take, unless it waits by itself (`--wait`); one without output has only to succeed.
 //!
 //! The web servers are the lab's own: `systemctl stop nginx` there ends one, and what is written to a file in
 //! `/var/www/html` is all that it answers from then on. The package is made here, and `apt install` of it is dpkg's,
@@ -149,7 +149,9 @@ impl Lab {
 
     /// Runs a step, again and again if it may be; complains if it does not do what the page says.
     fn walk(&mut self, step: &Step) -> Option<String> {
-        let looks = LOOKS.iter().any(|look| step.command.starts_with(look));
+        // One that waits has to show it the first time.
+        let looks =
+            LOOKS.iter().any(|look| step.command.starts_with(look)) && !step.command.contains(" --wait ");
         let end = Instant::now() + SOON;
         loop {
             let (succeeded, printed) = self.run(step);

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{ClientError, call};
+use super::{ClientError, call, pause};
 use crate::control::exit::ExitCode;
 use crate::control::protocol::{Load, Place, Reply, Request};
 use crate::control::{counted, duration};
@@ -54,6 +54,8 @@ pub fn until_idle(
                     State::Busy(_) => {}
                 }
             }
+            // One that has begun anew, and does not know its table yet.
+            Ok(Reply { code: ExitCode::Unreachable, .. }) if now <= heard + ABSENCE => {}
             Ok(reply) => return Ok(Err(reply.text)),
             Err(error) if error.exit_code() != ExitCode::Unreachable || heard + ABSENCE < now => {
                 return Err(error);
@@ -68,11 +70,6 @@ pub fn until_idle(
         }
         pause(left.min(PACE));
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a client has nothing else to do between two questions")]
-fn pause(length: Duration) {
-    std::thread::sleep(length);
 }
 
 /// What several answers come to.
@@ -139,6 +136,8 @@ fn text(load: &Load, quiet: Option<Duration>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::client::testing::Scripted;
+    use crate::engine::model::RealServerId;
 
     fn load(looks: u64) -> Load {
         Load { drained: true, weightless: true, looks, ..Load::default() }
@@ -156,6 +155,23 @@ mod tests {
         assert!(is_busy(&watch.judge(&load(5), now)), "the same look again");
         assert!(is_busy(&watch.judge(&load(6), now)), "it may have begun before");
         assert_eq!(watch.judge(&load(7), now), State::Idle);
+    }
+
+    #[test]
+    fn a_daemon_that_begins_anew_meanwhile_is_waited_for() {
+        let answer = |looks| Reply::done("").with_data(&load(looks)).unwrap();
+        let starting = Reply::new(ExitCode::Unreachable, "lvsd is still starting: no ip_vs");
+        let replies = [1, 2].map(answer).into_iter().chain([starting]).chain([3].map(answer));
+        let daemon = Scripted::answering(replies.collect());
+        let on = Place { address: id("198.51.100.11".parse().unwrap()), virtual_server: None };
+        let mut said = Vec::new();
+        let ended = until_idle(&daemon.socket(), &on, Duration::from_secs(60), &mut said).unwrap();
+        assert_eq!(ended, Ok("198.51.100.11 is idle".to_owned()), "{}", String::from_utf8_lossy(&said));
+        daemon.end();
+    }
+
+    const fn id(address: std::net::IpAddr) -> RealServerId {
+        RealServerId { address, port: None }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::engine::memory::Memory;
 use crate::engine::model::{Config, Protocol, RealServerId, VirtualServer};
 use crate::engine::snapshot::OrderNote;
 use crate::engine::table::{ServiceId, Table};
-use crate::engine::{Engine, OrderChange, Readings, Selector, Time, testing};
+use crate::engine::{Engine, Event, LostOrder, OrderChange, Readings, Selector, Time, testing};
 
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 
@@ -122,8 +122,8 @@ fn an_order_follows_services_then_the_name_and_its_end_is_told() {
     ];
     for (case, before, orders, after, stands, ends) in cases {
         let after = config(after);
-        let told = |lost: &[super::LostOrder]| -> Vec<String> {
-            let line = |lost: &super::LostOrder| {
+        let told = |lost: &[LostOrder]| -> Vec<String> {
+            let line = |lost: &LostOrder| {
                 let at = lost.real_server.address.to_string().replace("198.51.100.", "");
                 assert_eq!(lost.note.by, "alice");
                 format!("{} {at} {:?}", lost.virtual_server, lost.given)
@@ -135,16 +135,22 @@ fn an_order_follows_services_then_the_name_and_its_end_is_told() {
         let planned = engine.plan_reload(&after, &Readings::new().presence);
         let plan = engine.handle_reload(&after, &Readings::new(), NOW);
         assert_eq!(planned.lost_orders, plan.lost_orders, "{case}");
+        assert_eq!(lost(&mut engine), plan.lost_orders, "each is an event: {case}");
         assert_eq!(
             (standing(&engine), told(&plan.lost_orders)),
             (owned(stands), owned(ends)),
             "reload: {case}"
         );
         let mut started = Engine::start(&after, &memory, &Table::default(), &Readings::new(), NOW);
-        let lost = started.take_lost_orders();
+        let lost = lost(&mut started);
         assert_eq!((standing(&started), told(&lost)), (owned(stands), owned(ends)), "start: {case}");
-        assert!(started.take_lost_orders().is_empty(), "told once");
     }
+}
+
+/// The events that say so.
+fn lost(engine: &mut Engine) -> Vec<LostOrder> {
+    let events = std::iter::from_fn(|| engine.next_event());
+    events.filter_map(|event| if let Event::OrderLost(lost) = event { Some(lost) } else { None }).collect()
 }
 
 fn owned(lines: &[&str]) -> Vec<String> {
@@ -160,8 +166,8 @@ fn an_order_that_was_over_before_the_start_is_no_loss() {
     let note = OrderNote { by: "alice".to_owned(), reason: None, since: NOW, until: Some(until) };
     engine.handle_order(selector, OrderChange::Drain, &note).unwrap();
     let memory = engine.memory(NOW);
-    for (now, lost) in [(NOW, 1), (until, 0)] {
+    for (now, count) in [(NOW, 1), (until, 0)] {
         let mut started = Engine::start(&config(&[]), &memory, &Table::default(), &Readings::new(), now);
-        assert_eq!(started.take_lost_orders().len(), lost, "at {now:?}");
+        assert_eq!(lost(&mut started).len(), count, "at {now:?}");
     }
 }

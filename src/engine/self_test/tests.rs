@@ -100,7 +100,9 @@ impl World {
                 | Event::Guard { .. }
                 | Event::Gate { .. }
                 | Event::Order { .. }
-                | Event::OrderEnded { .. } => None,
+                | Event::OrderEnded { .. }
+                | Event::OrderLost(_)
+                | Event::OrderRestored { .. } => None,
             });
         }
     }

@@ -120,3 +120,39 @@ async fn a_task_that_breaks_off_is_begun_anew_without_a_further_event_and_loses_
     assert!(breaks.counts().eq(Part::ALL.map(|part| (part, if part == Part::Mail { 2 } else { 0 }))));
     assert_eq!(courier.finish(Duration::from_secs(60)).await, 0);
 }
+
+/// Whatever pause it has come to, and whether it waits already when the end comes.
+#[tokio::test(start_paused = true)]
+async fn what_waits_while_a_task_pauses_is_delivered_at_once_when_the_daemon_ends() {
+    for panics in 1..=6 {
+        let (tally, breaks) = (Tally::default(), Breaks::default());
+        let settings = Brittle { events: BTreeSet::from(EventKind::ALL), panics: AtomicU64::new(panics) };
+        let courier = Courier::spawn(&Handle::current(), settings, tally.clone(), &breaks);
+        courier.tell(&Arc::new(Event { sequence: 1, ..testing::down() }));
+        let count = |breaks: &Breaks| breaks.counts().map(|(_, count)| count).sum::<u64>();
+        while count(&breaks) < panics {
+            sleep(Duration::from_millis(10)).await;
+        }
+        // Wakes whoever waits, as the end does, and is no end.
+        courier.tell(&Arc::new(Event { sequence: 2, ..testing::down() }));
+        tokio::task::yield_now().await;
+        let before = Instant::now();
+        assert_eq!(courier.finish(Duration::from_secs(60)).await, 0, "after {panics} breaks");
+        assert_eq!((before.elapsed(), tally.counters().delivered), (Duration::ZERO, 2), "{panics} breaks");
+    }
+}
+
+/// It does not get better: given up when the time is over, and not tried as fast as the processor can.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_breaks_its_task_again_and_again_is_left_at_the_end() {
+    let (tally, breaks) = (Tally::default(), Breaks::default());
+    let settings = Brittle { events: BTreeSet::from(EventKind::ALL), panics: AtomicU64::new(u64::MAX) };
+    let courier = Courier::spawn(&Handle::current(), settings, tally.clone(), &breaks);
+    courier.tell(&Arc::new(testing::down()));
+    let limit = Duration::from_secs(5);
+    let before = Instant::now();
+    assert_eq!(courier.finish(limit).await, 1);
+    assert_eq!((before.elapsed(), tally.counters().dropped), (limit, 1));
+    let count = breaks.counts().map(|(_, count)| count).sum::<u64>();
+    assert!((2..10).contains(&count), "{count}");
+}

@@ -82,7 +82,16 @@ impl Fifo {
         let (looks, looked) = watch::channel(Looked::NotYet);
         let mut server = Server { shared: Arc::clone(&shared), user, made: None, said: None, ending, looks };
         let mut watch = Watch::over(Part::Fifo, breaks);
-        let task = runtime.spawn(async move { while watch.breaks(server.serve()).await {} });
+        let task = runtime.spawn(async move {
+            loop {
+                let mut ending = server.ending.clone();
+                // Its sender goes with the task itself.
+                let ending = async move { drop(ending.wait_for(Option::is_some).await) };
+                if !watch.breaks(server.serve(), ending).await {
+                    return;
+                }
+            }
+        });
         Self { shared, task, end, looked }
     }
 

@@ -274,3 +274,20 @@ async fn a_task_that_breaks_off_is_begun_anew_and_its_readers_are_served_again()
     fifo.finish(LONG).await;
     assert!(!scene.path().exists(), "it is known still who made it");
 }
+
+#[tokio::test]
+async fn the_end_of_the_daemon_does_not_wait_for_a_task_that_pauses() {
+    let scene = Scene::new();
+    let fifo = scene.start();
+    scene.made().await;
+    for round in 1..=3 {
+        fifo.shared.sabotage.store(true, std::sync::atomic::Ordering::Relaxed);
+        let broken = || scene.breaks.counts().find_map(|(part, count)| (part == Part::Fifo).then_some(count));
+        until("it breaks", || broken() == Some(round)).await;
+    }
+    let before = Instant::now();
+    fifo.finish(LONG).await;
+    let took = before.elapsed();
+    assert!(took < Duration::from_secs(3), "it would have paused for four seconds: {took:?}");
+    assert!(!scene.path().exists());
+}

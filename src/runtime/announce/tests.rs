@@ -13,8 +13,10 @@ use crate::engine::memory::Memory;
 use crate::engine::model::{CheckKind, Config, Mode, OnLocalError, Phase, Probe, Target, Tcp, Timing};
 use crate::engine::snapshot::OrderNote;
 use crate::engine::table::Table;
-use crate::engine::{Engine, Evidence, Readings, Selector, Transition};
+use crate::engine::{Engine, Evidence, OrderChange, Readings, Selector, Transition};
 use crate::runtime::testing::{self, Line, SOON, logged};
+
+mod orders;
 
 const NOW: Time = Time::from_nanos(1_000_000_000_000);
 const SERVER: &str = "198.51.100.11:80";
@@ -195,49 +197,6 @@ fn a_quorum_is_lost_as_a_warning_and_gained_as_information() {
                 &fields("up")
             ),
             line(Level::WARN, "web: quorum lost, weight 3 of 2", &fields("down")),
-        ]
-    );
-}
-
-#[test]
-fn weights_and_orders_are_information() {
-    let order = |change, reason| Event::Order { of: server(), change, note: note("alice", reason) };
-    let ended = |given, reason| {
-        let given_for =
-            |note: OrderNote| OrderNote { until: Some(note.since + Duration::from_secs(5)), ..note };
-        Event::OrderEnded { of: server(), given, note: given_for(note("alice", reason)) }
-    };
-    let by = [("virtual_server", "web"), ("real_server", SERVER), ("by", "alice")];
-    let said =
-        |what: &str, why: &str| line(Level::INFO, &format!("{SERVER} in web: {what} by alice ({why})"), &by);
-    assert_eq!(
-        announced(vec![
-            Event::Weight { of: server(), from: 3, to: 7, cause: Cause::Operator },
-            order(OrderChange::Drain, Some("disk full")),
-            order(OrderChange::Disable, None),
-            order(OrderChange::Enable, None),
-            order(OrderChange::Weight(0), None),
-            order(OrderChange::WeightAuto, None),
-            ended(OrderChange::Drain, Some("disk full")),
-            ended(OrderChange::Weight(7), None),
-        ]),
-        [
-            line(
-                Level::INFO,
-                &format!("{SERVER} in web: weight 3 → 7"),
-                &[("virtual_server", "web"), ("real_server", SERVER), ("reason", "by the operator's order")]
-            ),
-            said("drained", "disk full"),
-            said("disabled", "no reason given"),
-            said("enabled", "no reason given"),
-            said("weight set to 0", "no reason given"),
-            said("weight back to the configured one", "no reason given"),
-            line(Level::INFO, &format!("{SERVER} in web: drain by alice (disk full) ended after 5s"), &by),
-            line(
-                Level::INFO,
-                &format!("{SERVER} in web: weight 7 by alice (no reason given) ended after 5s"),
-                &by
-            ),
         ]
     );
 }

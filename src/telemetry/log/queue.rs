@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use tracing::Level;
@@ -19,9 +20,16 @@ const MAX_BYTES: usize = 8 << 20;
 /// While the queue stays busy, losses are told this often.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
+/// While somebody waits for it, a thread that has broken off pauses no longer than this.
+const NUDGE: Duration = Duration::from_millis(50);
+
 /// Clones are the same queue.
 #[derive(Clone, Debug)]
-pub(super) struct Queue(Arc<Shared>);
+pub(super) struct Queue {
+    shared: Arc<Shared>,
+    /// Which writes.
+    thread: Thread,
+}
 
 /// A mutex and no channel, because three things must be bounded or awaited together: records,
 /// their bytes, and the writer's own idleness. It is held for a push or a pop, never while writing.
@@ -50,21 +58,21 @@ impl Queue {
     /// The thread ends when the queue is closed and empty, or with the process. What breaks it off is a line in the
     /// queue, which it writes once it is begun anew.
     pub(super) fn start(format: Format, sink: Sink, breaks: &Breaks) -> io::Result<Self> {
-        let queue = Self(Arc::default());
+        let shared: Arc<Shared> = Arc::default();
         let mut output = sink.open()?;
-        let (shared, mut watch) = (Arc::clone(&queue.0), Watch::over(Part::Log, breaks));
-        std::thread::Builder::new().name("log".into()).spawn(move || {
+        let (theirs, mut watch) = (Arc::clone(&shared), Watch::over(Part::Log, breaks));
+        let thread = std::thread::Builder::new().name("log".into()).spawn(move || {
             while watch.breaks_here(|| {
-                shared.write_all(format, &mut output);
+                theirs.write_all(format, &mut output);
                 Ok(())
             }) {}
         })?;
-        Ok(queue)
+        Ok(Self { shared, thread: thread.thread().clone() })
     }
 
     /// Never waits for the writer. What does not fit is counted.
     pub(super) fn push(&self, record: Vec<u8>) {
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         if state.closed || state.records.len() >= MAX_RECORDS || state.bytes + record.len() > MAX_BYTES {
             state.lose();
             return;
@@ -72,28 +80,35 @@ impl Queue {
         state.bytes += record.len();
         state.records.push_back(record);
         drop(state);
-        self.0.work.notify_one();
+        self.shared.work.notify_one();
     }
 
     /// True once everything is written; false if that takes longer than `limit`.
     pub(super) fn flush(&self, limit: Duration) -> bool {
         let busy = |state: &mut State| state.writing || !state.records.is_empty();
-        let (_state, waited) = self
-            .0
-            .idle
-            .wait_timeout_while(self.0.lock(), limit, busy)
-            .unwrap_or_else(PoisonError::into_inner);
-        !waited.timed_out()
+        let end = Instant::now() + limit;
+        let mut state = self.shared.lock();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            // Where the thread does not pause this changes nothing but its next pause.
+            self.thread.unpark();
+            let waiting = self.shared.idle.wait_timeout_while(state, left.min(NUDGE), busy);
+            let (then, waited) = waiting.unwrap_or_else(PoisonError::into_inner);
+            if !waited.timed_out() || left.is_zero() {
+                return !waited.timed_out();
+            }
+            state = then;
+        }
     }
 
     /// Lets the thread end after what is queued; later records are lost.
     pub(super) fn close(&self) {
-        self.0.lock().closed = true;
-        self.0.work.notify_all();
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
     }
 
     pub(super) fn lost(&self) -> u64 {
-        self.0.lock().lost
+        self.shared.lock().lost
     }
 }
 

@@ -246,6 +246,22 @@ fn a_thread_that_breaks_off_is_begun_anew_and_loses_the_one_record_that_broke_it
     assert!(breaks.counts().eq(Part::ALL.map(|part| (part, u64::from(part == Part::Log)))));
 }
 
+/// Each would pause it for longer than the one before.
+#[test]
+fn whoever_waits_for_the_last_lines_does_not_wait_for_a_thread_that_pauses() {
+    let (sender, written) = mpsc::channel();
+    let (subscriber, log) = build("info", Format::Plain, Sink::Stream(Box::new(Fragile(sender)))).unwrap();
+    let before = std::time::Instant::now();
+    with_default(subscriber, || {
+        (0..5).for_each(|_| info!("{}", Fragile::POISON));
+        info!("the last");
+        assert!(log.flush(Duration::from_secs(20)), "the pauses alone would be 1 + 2 + 4 + 8 + 16 s");
+    });
+    assert!(before.elapsed() < Duration::from_secs(20));
+    assert!(written.try_iter().any(|line| line.contains("the last")));
+    assert_eq!(log.lost(), 5);
+}
+
 /// A stream that one text breaks.
 struct Fragile(mpsc::Sender<String>);
 
