@@ -25,9 +25,10 @@ fn what_has_begun_is_finished_before_more_begins() {
     let port = listener.local_addr().unwrap().port();
     let theirs = Arc::clone(&served);
     std::thread::spawn(move || answer(listener, &theirs));
-    let mut config = "[defaults]\ndelay_loop = \"100ms\"\ntimeout = \"30s\"\ncheck = { http = { path = \"/\" } }\n\
+    let mut config =
+        "[defaults]\ndelay_loop = \"100ms\"\ntimeout = \"30s\"\ncheck = { http = { path = \"/\" } }\n\
                       [[virtual_server]]\naddress = \"192.0.2.10:80\"\n"
-        .to_owned();
+            .to_owned();
     for n in 0..SERVERS {
         let [_, _, high, low] = n.to_be_bytes();
         writeln!(config, "[[virtual_server.real_server]]\naddress = \"127.1.{high}.{low}:{port}\"").unwrap();
