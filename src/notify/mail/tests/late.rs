@@ -14,6 +14,8 @@ use crate::notify::event::Event;
 use crate::notify::testing;
 
 const LONG: Duration = Duration::from_secs(60);
+/// Instead of a reply.
+const SILENCE: &str = "";
 
 /// What a server says to RCPT for a recipient, each time the next, and 250 afterwards; and what it took for whom.
 #[derive(Clone, Default)]
@@ -35,6 +37,13 @@ impl Mailboxes {
         format!("{}\r\n", next.unwrap_or("250 ok"))
     }
 
+    fn is_silent_about(&self, recipient: &str) -> bool {
+        let mut replies = self.replies.lock().unwrap();
+        let next =
+            replies.get_mut(recipient).and_then(|replies| replies.pop_front_if(|next| *next == SILENCE));
+        next.is_some()
+    }
+
     /// One connection.
     async fn serve(self, stream: tokio::net::TcpStream) -> Option<()> {
         let (read, mut write) = stream.into_split();
@@ -45,6 +54,9 @@ impl Mailboxes {
             let mut reply = "250 ok\r\n".to_owned();
             if let Some(rest) = line.strip_prefix("RCPT TO:<") {
                 let recipient = rest.split('>').next()?;
+                if self.is_silent_about(recipient) {
+                    std::future::pending::<()>().await;
+                }
                 reply = self.rcpt(recipient);
                 to.extend(reply.starts_with('2').then(|| recipient.to_owned()));
             } else if line == "DATA" {
@@ -128,6 +140,35 @@ async fn who_is_put_off_gets_the_same_mail_later_and_nobody_waits_for_that() {
     assert_eq!(late, ["first", "second"], "each once");
     assert_eq!(server.of("gone@example.org"), [""; 0]);
     assert_eq!(tally.counters(), Delivered { delivered: 2, ..Delivered::default() });
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_when_it_is_tried_again_costs_the_next_mail_one_time_out() {
+    let server = Mailboxes::default();
+    let replies = VecDeque::from(["450 4.2.0 greylisted", SILENCE]);
+    server.replies.lock().unwrap().insert("grey@example.org", replies);
+    let at = server.start().await;
+    let to = ["ops@example.org", "grey@example.org"].map(str::to_owned).to_vec();
+    let mail = Mail { to, timeout: Duration::from_secs(1), ..mail(at) };
+    let courier = Courier::spawn(&Handle::current(), mail, Tally::default(), &Breaks::default());
+    courier.tell(&event(1, "first"));
+    server.has("ops@example.org", 1).await;
+    let hangs = || server.replies.lock().unwrap().values().all(VecDeque::is_empty);
+    timeout(LONG, async {
+        while !hangs() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    courier.tell(&event(2, "second"));
+    server.has("ops@example.org", 2).await;
+    server.has("grey@example.org", 2).await;
+    assert_eq!(courier.finish(LONG).await, 0);
+    assert_eq!(server.of("ops@example.org"), ["first", "second"], "each once");
+    let mut late = server.of("grey@example.org");
+    late.sort();
+    assert_eq!(late, ["first", "second"], "each once");
 }
 
 #[tokio::test]
