@@ -106,7 +106,9 @@ impl Service {
         if fs::hard_link(&lvsd, at("lvsd")).is_err() {
             fs::copy(&lvsd, at("lvsd")).expect("the folder is ours");
         }
-        let asked = format!("[ \"$1\" = show ] || exit 99\ncase $2 in *=User) echo {USER} ;; *=Group) echo {GROUP} ;; esac");
+        let asked = format!(
+            "[ \"$1\" = show ] || exit 99\ncase $2 in *=User) echo {USER} ;; *=Group) echo {GROUP} ;; esac"
+        );
         program(folder.path(), "systemctl", &asked);
         let made = rcgen::generate_simple_self_signed(["www.example.org".to_owned()]).expect("a certificate");
         fs::write(at("client.crt"), made.cert.pem()).expect("ours");
@@ -130,7 +132,8 @@ impl Service {
 
     fn give(&self, file: &str, mode: u32) {
         let group = fs::read_to_string("/etc/group").expect("there are groups");
-        let group = group.lines().find_map(|line| line.strip_prefix(&format!("{GROUP}:x:"))).expect("the group");
+        let group =
+            group.lines().find_map(|line| line.strip_prefix(&format!("{GROUP}:x:"))).expect("the group");
         let number = group.split(':').next().and_then(|number| number.parse().ok());
         chown(self.path(file), Some(0), number).expect("tests run as root");
         set_mode(&self.path(file), mode);
@@ -159,8 +162,21 @@ fn what_the_service_may_not_read_is_found_before_it_is_stopped() {
         let told = said(&refused);
         assert_eq!(refused.status.code(), Some(78), "{file}: {told}");
         assert!(told.contains("Permission denied"), "{file}: {told}");
+        let path = service.path(file);
+        let path = path.display();
+        let mend = format!(
+            "lvsd reads it as the user \"{USER}\": let the service read it, chgrp {GROUP} {path}; chmod 640 {path}"
+        );
+        assert!(told.contains(&mend), "{file}: {told}");
         service.give(file, 0o640);
     }
+    // The same of a folder on the way.
+    set_mode(service.folder.path(), 0o700);
+    let refused = service.check();
+    set_mode(service.folder.path(), 0o755);
+    let folder = service.folder.path().display();
+    let told = said(&refused);
+    assert!(told.contains(&format!("chgrp {GROUP} {folder}; chmod g+x {folder}")), "{told}");
     let again = service.check();
     assert!(again.status.success(), "{}", said(&again));
 }
@@ -193,7 +209,10 @@ fn restart(state: &str, check: i32, restart: i32) -> (String, i32, String) {
 
 #[test]
 fn nothing_is_stopped_unless_a_start_would_read_its_configuration() {
-    assert_eq!(restart("active", 0, 0), ("the check has spoken\n".to_owned(), 0, "restart lvsd.service\n".to_owned()));
+    assert_eq!(
+        restart("active", 0, 0),
+        ("the check has spoken\n".to_owned(), 0, "restart lvsd.service\n".to_owned())
+    );
     for state in ["active", "reloading", "activating"] {
         let (said, code, asked) = restart(state, 78, 0);
         assert_eq!((code, asked.as_str()), (1, ""), "{said}");

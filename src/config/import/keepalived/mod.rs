@@ -182,14 +182,14 @@ fn usable(
     certificates: Option<(At, Certificates)>,
 ) -> Certificates {
     let Some((at, mut certificates)) = certificates else { return Certificates::default() };
-    let read = |path: &Path| source.reader.read(path);
+    let read = |path: &Path| Ok(source.reader.read(path)?);
     let mut pem = PemReader::new(&read);
     let mut problem = |path: &Option<String>, wanted: Pem, what: &str| {
         let Some(path) = path else { return Some(format!("there is no {what}")) };
         if !path.starts_with('/') {
             return Some(format!("{path} is no full path"));
         }
-        pem.check(Path::new(path), wanted).err().map(|why| format!("{path}: {why}"))
+        pem.check(Path::new(path), wanted).err().map(|why| format!("{path}: {}", why.why))
     };
     let certificate = problem(&certificates.certificate, Pem::Certificates, "certificate");
     let key = problem(&certificates.key, Pem::Key, "key");
