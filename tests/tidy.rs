@@ -103,7 +103,8 @@ fn core_is_pure(path: &str, text: &str) -> Vec<String> {
     let engine_only =
         r"\bstd::(fs|env|io|process)\b|\bprintln!|\beprintln!|\bnix\b|\brand\b|\bHashMap\b|\bHashSet\b";
     // What the configuration looks at beside its files, it has to look at through `Context::doors`.
-    let is_door = ["sources", "pem", "secret", "permission"].iter().any(|door| path == format!("src/config/{door}.rs"));
+    let is_door =
+        ["sources", "pem", "secret", "permission"].iter().any(|door| path == format!("src/config/{door}.rs"));
     let disk = r"\bstd::(fs|env)\b|\bOpenOptions\b|\.(metadata|exists|is_file|is_dir|canonicalize)\(";
     // Who may not read a file, for the words that say so.
     let is_who = path == "src/config/permission.rs";
