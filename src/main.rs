@@ -91,6 +91,14 @@ fn check(path: &Path, strict: bool) -> ExitCode {
         }
     };
     diagnose(&loaded.warnings);
+    let facts = Facts::read_named(Path::new("/"), &loaded.config);
+    let named = doctor::examine_named(&loaded.config, &facts);
+    for finding in &named {
+        let mend = finding.remedy.commands.join("; ");
+        let help = if mend.is_empty() { mend } else { format!("\n  = help: {mend}") };
+        complain(&format!("{}: warning: {}: {}{help}\n", path.display(), finding.found, finding.why));
+    }
+    // Of the file alone: it may be checked on a host that is no director.
     if strict && !loaded.warnings.is_empty() {
         return ExitCode::Configuration;
     }
@@ -109,14 +117,16 @@ fn interface_addresses() -> Vec<InterfaceAddress> {
 
 /// What of this host keeps a file from working.
 fn doctor(path: &Path, json: bool) -> ExitCode {
-    let loaded = match Sources::read(path).and_then(|sources| config::load(&sources)) {
-        Ok(loaded) => loaded,
+    let read = Sources::read(path).and_then(|sources| Ok((config::load(&sources)?, sources)));
+    let (loaded, sources) = match read {
+        Ok(read) => read,
         Err(mistakes) => {
             diagnose(&mistakes);
             return ExitCode::Configuration;
         }
     };
-    let facts = Facts::read(Path::new("/"), &loaded.config, interface_addresses());
+    let files = config::files(&sources);
+    let facts = Facts::read(Path::new("/"), &loaded.config, &files, interface_addresses());
     let findings = doctor::examine(&loaded.config, &facts);
     let has_faults = findings.iter().any(|finding| finding.level == Level::Fault);
     let code = if has_faults { ExitCode::Failed } else { ExitCode::Done };

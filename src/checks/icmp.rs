@@ -20,7 +20,7 @@ use crate::engine::model::{Phase, Target};
 
 /// What a reader of the log can do about it.
 const NOT_PERMITTED: &str = "open an ICMP socket: neither the sysctl net.ipv4.ping_group_range (with a range \
-     that has lvsd's group) nor CAP_NET_RAW (see systemd/ping.conf) permits it";
+     that has lvsd's group) nor CAP_NET_RAW (see /usr/share/doc/lvsd/examples/ping.conf) permits it";
 
 #[derive(Debug)]
 pub(super) enum PingTrouble {

@@ -209,7 +209,7 @@ fn warn_once() {
     WARNED.call_once(|| {
         tracing::warn!(
             "udp checks without a wanted reply cannot ping first: neither net.ipv4.ping_group_range nor \
-             CAP_NET_RAW permits it (see systemd/ping.conf); ICMP errors alone decide"
+             CAP_NET_RAW permits it (see /usr/share/doc/lvsd/examples/ping.conf); ICMP errors alone decide"
         );
     });
 }

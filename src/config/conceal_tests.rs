@@ -45,7 +45,7 @@ fn with_marker(line: &str) -> String {
 /// All that a load says of a text.
 fn said(text: &str) -> String {
     let sources = Sources::from_text("lvsd.toml", Path::new("/etc/lvsd"), text);
-    let found = match load_with(&sources, &|_| Err("not here".to_owned()), &|_| Ok(())) {
+    let found = match load_with(&sources, &|_| Err("not here".into()), &|_| Ok(())) {
         Ok(loaded) => loaded.warnings,
         Err(mistakes) => mistakes,
     };

@@ -19,6 +19,7 @@ mod kept;
 mod lower;
 pub mod manual;
 mod pem;
+mod permission;
 mod pieces;
 mod raw;
 pub mod schema;
@@ -38,6 +39,8 @@ mod tests;
 mod text;
 mod value;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,9 +84,29 @@ pub fn load_after(sources: &Sources, before: &Kept) -> Result<LoadedAfter, Diagn
     load_after_with(sources, before, &pem::read_file, &secret::judge)
 }
 
+/// All files that loading these sources looks at: theirs, and those with certificates, keys and secrets. Absolute.
+pub fn files(sources: &Sources) -> BTreeSet<PathBuf> {
+    let named = sources.paths().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+    let seen = RefCell::new(named.collect::<BTreeSet<PathBuf>>());
+    let note = |path: &Path| {
+        seen.borrow_mut().insert(path.to_owned());
+    };
+    let read = |path: &Path| {
+        note(path);
+        pem::read_file(path)
+    };
+    let judge = |path: &Path| {
+        note(path);
+        secret::judge(path)
+    };
+    // What is wrong with them is for who loads them to say.
+    let _its_own = load_with(sources, &read, &judge);
+    seen.into_inner()
+}
+
 /// The bytes of a file with certificates or keys that a configuration names, within the bounds of loading one.
 pub fn read_pem(path: &Path) -> Result<Vec<u8>, String> {
-    pem::read_file(path)
+    pem::read_file(path).map_err(|unusable| unusable.why)
 }
 
 /// Where the daemon of this configuration listens, for clients: `daemon.control_socket` of a

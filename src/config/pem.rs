@@ -11,6 +11,8 @@ use nix::fcntl::OFlag;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::permission::Unusable;
+
 /// The system's own bundle of issuers is a quarter of a megabyte.
 const MAX_BYTES: u64 = 8 << 20;
 
@@ -33,12 +35,12 @@ impl Pem {
 }
 
 /// Reads a whole file; the loader's only way to the file system, so that tests can do without.
-pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<Vec<u8>, String>;
+pub(super) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<Vec<u8>, Unusable>;
 
 /// Each file is read once, however many checks name it.
 pub(super) struct PemReader<'a> {
     read: ReadFile<'a>,
-    known: HashMap<(PathBuf, Pem), Result<(), String>>,
+    known: HashMap<(PathBuf, Pem), Result<(), Unusable>>,
 }
 
 impl<'a> PemReader<'a> {
@@ -46,10 +48,13 @@ impl<'a> PemReader<'a> {
         Self { read, known: HashMap::new() }
     }
 
-    pub(super) fn check(&mut self, path: &Path, wanted: Pem) -> Result<(), String> {
+    pub(super) fn check(&mut self, path: &Path, wanted: Pem) -> Result<(), Unusable> {
         let read = self.read;
         let key = (path.to_owned(), wanted);
-        self.known.entry(key).or_insert_with(|| read(path).and_then(|bytes| inspect(&bytes, wanted))).clone()
+        self.known
+            .entry(key)
+            .or_insert_with(|| read(path).and_then(|bytes| Ok(inspect(&bytes, wanted)?)))
+            .clone()
     }
 }
 
@@ -74,16 +79,17 @@ fn inspect(bytes: &[u8], wanted: Pem) -> Result<(), String> {
 }
 
 /// Regular files only: a FIFO or a device would never end.
-pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, Unusable> {
     let open = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
-    let file = open.map_err(|why| why.to_string())?;
-    if !file.metadata().map_err(|why| why.to_string())?.is_file() {
-        return Err("it is not a regular file".to_owned());
+    let unread = |why: std::io::Error| Unusable::unread(path, &why);
+    let file = open.map_err(unread)?;
+    if !file.metadata().map_err(unread)?.is_file() {
+        return Err("it is not a regular file".into());
     }
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|why| why.to_string())?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-        return Err(format!("it is larger than {} MiB", MAX_BYTES >> 20));
+        return Err(format!("it is larger than {} MiB", MAX_BYTES >> 20).into());
     }
     Ok(bytes)
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::context::{Context, Value};
 use super::diagnostics::Finding;
 use super::pem;
+use super::permission::Unusable;
 use super::text::Wrong;
 use super::value;
 
@@ -17,7 +18,7 @@ pub(super) enum Flaw {
     /// It can never be used.
     Useless(String),
     /// Another user may well be able to read it: this need not be the daemon.
-    Closed(String),
+    Closed(Unusable),
     /// Everybody on this machine can read it.
     Open,
 }
@@ -29,7 +30,7 @@ pub(super) fn judge(path: &Path) -> Result<(), Flaw> {
     let found = match std::fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(Flaw::Closed(error.to_string()));
+            return Err(Flaw::Closed(Unusable::unread(path, &error)));
         }
         Err(error) => return Err(Flaw::Useless(error.to_string())),
     };
@@ -60,8 +61,10 @@ pub(super) fn file(cx: &mut Context<'_>, value: Value<'_>) -> Option<PathBuf> {
             return value::wrong(cx, value, why.remedy("name a file with the secret in its only line"));
         }
         Err(Flaw::Closed(why)) => {
-            let finding = Finding::warning(value.place, format!("`{}`: {shown}: {why}", value.key));
-            cx.push(finding.remedy("see that the user that lvsd runs as can read it"));
+            let finding = Finding::warning(value.place, format!("`{}`: {shown}: {}", value.key, why.why));
+            let remedy =
+                why.remedy.unwrap_or_else(|| "see that the user that lvsd runs as can read it".to_owned());
+            cx.push(finding.remedy(remedy));
         }
         Err(Flaw::Open) => {
             let message = format!("`{}`: everybody on this machine can read {shown}", value.key);

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::diagnostics::{Diagnostics, Finding, Place};
+use super::permission::Unusable;
 use super::syntax;
 use super::text::quote;
 
@@ -54,7 +55,7 @@ impl Sources {
         let shown = path.display().to_string();
         let mut budget = MAX_BYTES;
         let main = read_file(path, shown.clone(), &mut budget).map_err(|why| {
-            Diagnostics::unreadable(&shown, format!("cannot read the configuration: {why}"), None)
+            Diagnostics::unreadable(&shown, format!("cannot read the configuration: {}", why.why), why.remedy)
         })?;
         let mut reader = Includes { files: Vec::new(), problems: Vec::new(), budget, seen: HashSet::new() };
         reader.seen.extend(path.canonicalize());
@@ -167,11 +168,11 @@ impl Includes {
                 for path in paths.take(MAX_FILES + 1) {
                     match path {
                         Ok(path) => self.file(&path, place),
-                        Err(why) => self.problem(
-                            place,
-                            format!("cannot read {}: {}", why.path().display(), why.error()),
-                            None,
-                        ),
+                        Err(why) => {
+                            let unusable = Unusable::unread(why.path(), why.error());
+                            let message = format!("cannot read {}: {}", why.path().display(), unusable.why);
+                            self.problem(place, message, unusable.remedy.as_deref());
+                        }
                     }
                 }
             }
@@ -193,9 +194,10 @@ impl Includes {
         match read_file(path, shown.clone(), &mut self.budget) {
             Ok(read) => self.push(read),
             Err(why) => {
-                let remedy =
+                let other =
                     "name a file that exists, or write a pattern: one that matches nothing is no mistake";
-                self.problem(place, format!("cannot read {shown}: {why}"), Some(remedy));
+                let remedy = why.remedy.unwrap_or_else(|| other.to_owned());
+                self.problem(place, format!("cannot read {shown}: {}", why.why), Some(&remedy));
             }
         }
     }
@@ -223,21 +225,22 @@ struct ReadFile {
 }
 
 /// `budget`: the bytes that may still be read, of all files together.
-fn read_file(path: &Path, shown: String, budget: &mut u64) -> Result<ReadFile, String> {
+fn read_file(path: &Path, shown: String, budget: &mut u64) -> Result<ReadFile, Unusable> {
     // A FIFO without a writer must not stop a reload: O_NONBLOCK, then look at what it is.
     let open = fs::OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
-    let file = open.map_err(|why| why.to_string())?;
-    let metadata = file.metadata().map_err(|why| why.to_string())?;
+    let unread = |why: std::io::Error| Unusable::unread(path, &why);
+    let file = open.map_err(unread)?;
+    let metadata = file.metadata().map_err(unread)?;
     if metadata.is_dir() {
-        return Err("it is a directory".to_owned());
+        return Err("it is a directory".into());
     }
     if !metadata.is_file() {
-        return Err("it is not a regular file".to_owned());
+        return Err("it is not a regular file".into());
     }
     // At once: what grows is copied again and again.
     let expected = usize::try_from(metadata.len().min(*budget)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(expected);
-    file.take(*budget + 1).read_to_end(&mut bytes).map_err(|why| why.to_string())?;
+    file.take(*budget + 1).read_to_end(&mut bytes).map_err(unread)?;
     let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     *budget = budget
         .checked_sub(size)

@@ -55,6 +55,9 @@ pub struct Status<'a> {
     /// Until the configuration goes back to the one before it, unless it is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     unconfirmed_ms: Option<u64>,
+    /// What the daemon has to do without.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    lacks: &'a [String],
     /// While results of checks change nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     frozen: Option<Frozen<'a>>,
@@ -233,6 +236,7 @@ impl<'a> Status<'a> {
             broken_checks: snapshot.broken_checks,
             dry_run: snapshot.dry_run,
             unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
+            lacks: &snapshot.lacks,
             frozen: snapshot.frozen.as_ref().map(|frozen| Frozen {
                 for_ms: millis(now.since(frozen.since)),
                 reasons: &frozen.reasons,

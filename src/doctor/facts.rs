@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use crate::engine::table::ServiceId;
 
@@ -28,6 +29,10 @@ pub struct Facts {
     pub address_movers: Vec<String>,
     /// Debian's ipvsadm.service restores a table at boot, and empties the table when it stops.
     pub ipvsadm_restores: bool,
+    /// What of the configuration, and of the programs that it names, the daemon could not use.
+    pub barred: Vec<Barred>,
+    /// `control_group`, if this host has none of that name.
+    pub missing_group: Option<String>,
 }
 
 /// Names with `_`, as the kernel has them.
@@ -98,6 +103,10 @@ pub enum RouteKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Privileges {
     pub holder: Holder,
+    /// `None` where nothing says who it is.
+    pub user: Option<u32>,
+    /// Its name or, without one, its number; empty where nothing says.
+    pub user_name: String,
     /// Effective capabilities, as in /proc/PID/status.
     pub capabilities: u64,
     /// Open files; `None`: no limit is known.
@@ -118,6 +127,33 @@ pub enum Holder {
     Caller,
 }
 
+/// A file, or a program, that is not to be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barred {
+    pub path: PathBuf,
+    pub bar: Bar,
+    pub purpose: Purpose,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bar {
+    Missing,
+    NotAFile,
+    /// By the mode of this: the file's, or that of a folder before it.
+    Closed {
+        at: PathBuf,
+    },
+}
+
+/// What it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// To be read, by each start and reload.
+    Configuration,
+    Check,
+    Notification,
+}
+
 /// Another program that keeps an IPVS table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
@@ -127,6 +163,10 @@ pub struct Other {
     pub claims: BTreeSet<SocketAddr>,
 }
 
+pub(super) const CAP_DAC_OVERRIDE: u32 = 1;
+pub(super) const CAP_DAC_READ_SEARCH: u32 = 2;
+pub(super) const CAP_SETGID: u32 = 6;
+pub(super) const CAP_SETUID: u32 = 7;
 pub(super) const CAP_NET_ADMIN: u32 = 12;
 pub(super) const CAP_NET_RAW: u32 = 13;
 

@@ -3,6 +3,7 @@
 //! [`Facts::read`] looks, [`examine`] judges, [`render`] puts it into words. Judging is pure: the same
 //! configuration and facts give the same findings. Nothing here changes anything.
 
+mod access;
 mod facts;
 mod parsing;
 mod processes;
@@ -12,9 +13,10 @@ mod rules;
 mod unit;
 
 pub use facts::{
-    Facts, Holder, InterfaceAddress, IpvsTable, ModuleState, Modules, Other, Privileges, Route, RouteKind,
+    Bar, Barred, Facts, Holder, InterfaceAddress, IpvsTable, ModuleState, Modules, Other, Privileges,
+    Purpose, Route, RouteKind,
 };
-pub use rules::examine;
+pub use rules::{examine, examine_named};
 
 /// How much it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::facts::{Holder, Other, Privileges};
-use super::parsing;
 use super::reading::Host;
 use super::unit::Unit;
+use super::{access, parsing};
 
 /// More than a machine has; a hostile /proc is not read for ever.
 const MAX_PROCESSES: usize = 1 << 20;
@@ -20,8 +20,12 @@ pub(super) fn privileges(host: &Host<'_>) -> Privileges {
     let unit = UNIT_FOLDERS.iter().find_map(|folder| host.try_text(format!("{folder}/lvsd.service")));
     match unit {
         Some(unit) => of_unit(host, &unit),
-        None => of_process(host, Holder::Caller, "self"),
+        None => caller(host),
     }
+}
+
+pub(super) fn caller(host: &Host<'_>) -> Privileges {
+    of_process(host, Holder::Caller, "self")
 }
 
 /// A running `lvsd run` of this network name space.
@@ -59,8 +63,12 @@ fn of_process(host: &Host<'_>, holder: Holder, pid: &str) -> Privileges {
     let group = numbers(field("Gid:")).into_iter().nth(1);
     let limits = host.text(format!("proc/{pid}/limits"));
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let user = numbers(field("Uid:")).into_iter().nth(1);
+    let name = user.map(|user| access::user_name(host, user).unwrap_or_else(|| user.to_string()));
     Privileges {
         holder,
+        user,
+        user_name: name.unwrap_or_default(),
         capabilities: u64::from_str_radix(field("CapEff:"), 16).unwrap_or(0),
         descriptors: files.and_then(|line| line.split_whitespace().next()?.parse().ok()),
         groups: numbers(field("Groups:")).into_iter().chain(group).collect(),
@@ -74,16 +82,17 @@ fn of_unit(host: &Host<'_>, unit: &str) -> Privileges {
         texts.extend(names.map(|name| host.text(format!("{folder}/{name}"))));
     }
     let unit = Unit::parse(texts.iter().map(String::as_str));
-    let group = unit.group.as_deref().or(unit.user.as_deref()).unwrap_or("root");
-    let named = |line: &str| {
-        let fields: Vec<&str> = line.split(':').collect();
-        (*fields.first()? == group).then(|| fields.get(2)?.parse().ok()).flatten()
-    };
+    let name = unit.user.as_deref().unwrap_or("root");
+    let group = unit.group.as_deref().unwrap_or(name);
+    let more = unit.more_groups.iter().map(String::as_str);
+    let named = std::iter::once(group).chain(more).filter_map(|group| access::group_number(host, group));
     Privileges {
         holder: Holder::Unit,
+        user: access::account(host, name).map(|(user, _)| user),
+        user_name: name.to_owned(),
         capabilities: unit.effective(),
         descriptors: unit.descriptors,
-        groups: host.text("etc/group").lines().find_map(named).into_iter().collect(),
+        groups: named.chain(access::groups(host, name)).collect(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::facts::{Facts, InterfaceAddress, Modules};
-use super::{parsing, processes};
+use super::{access, parsing, processes};
 use crate::engine::model::Config;
 
 /// Of one file: a routing table of a backbone router fits, a pseudo file without an end does not.
@@ -43,9 +43,14 @@ const IPV4_SETTINGS: [&str; 4] = ["forwarding", "rp_filter", "arp_ignore", "send
 const IPV6_SETTINGS: [&str; 1] = ["accept_ra"];
 
 impl Facts {
-    /// `root` is `/` but in tests. `addresses` come beside it, since no file has them with their
+    /// `root` is `/` but in tests. `files` are those that loading the configuration reads. `addresses` come beside it, since no file has them with their
     /// devices; rtnetlink does.
-    pub fn read(root: &Path, config: &Config, addresses: Vec<InterfaceAddress>) -> Self {
+    pub fn read(
+        root: &Path,
+        config: &Config,
+        files: &BTreeSet<PathBuf>,
+        addresses: Vec<InterfaceAddress>,
+    ) -> Self {
         let host = Host { root };
         // Not /sys/class/net, which shows the network name space that it was mounted in.
         let interfaces = host.names("proc/sys/net/ipv4/conf").into_iter();
@@ -55,6 +60,8 @@ impl Facts {
         let mut routes = parsing::routes_v4(&host.text("proc/net/route"));
         routes.extend(parsing::local_v4(&host.text("proc/net/fib_trie")));
         routes.extend(parsing::routes_v6(&host.text("proc/net/ipv6_route")));
+        let privileges = processes::privileges(&host);
+        let barred = access::barred(&host, &privileges, config, files);
         let table = host.try_text("proc/net/ip_vs").map(|text| parsing::ipvs_table(&text));
         Self {
             sysctls: sysctls(&host, &interfaces),
@@ -65,11 +72,21 @@ impl Facts {
             addresses,
             interfaces,
             routes,
-            privileges: processes::privileges(&host),
+            privileges,
             others: processes::others(&host),
             address_movers: processes::address_movers(&host),
             ipvsadm_restores: restores(&host.text("etc/default/ipvsadm")),
+            barred,
+            missing_group: missing_group(&host, config),
         }
+    }
+
+    /// What `lvsd check` asks for: who asks, and what is named that this host may not have.
+    pub fn read_named(root: &Path, config: &Config) -> Self {
+        let host = Host { root };
+        let privileges = processes::caller(&host);
+        let barred = access::barred(&host, &privileges, config, &BTreeSet::new());
+        Self { barred, missing_group: missing_group(&host, config), privileges, ..Self::default() }
     }
 }
 
@@ -79,6 +96,10 @@ pub(super) struct Host<'a> {
 }
 
 impl Host<'_> {
+    fn is_this_one(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     pub(super) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
@@ -136,6 +157,15 @@ fn owned(host: &Host<'_>, state_file: &Path) -> Option<BTreeSet<String>> {
     let state: serde_json::Value = serde_json::from_str(&host.try_text(state_file)?).ok()?;
     let owned = state.get("owned")?.as_array()?;
     Some(owned.iter().filter_map(|service| service.as_str().map(str::to_owned)).collect())
+}
+
+/// By the host's own file, and by its name service, which alone knows of others.
+fn missing_group(host: &Host<'_>, config: &Config) -> Option<String> {
+    let group = config.daemon.control.group.as_ref()?;
+    let is_known = group.parse::<u32>().is_ok()
+        || access::group_number(host, group).is_some()
+        || host.is_this_one() && nix::unistd::Group::from_name(group).is_ok_and(|found| found.is_some());
+    (!is_known).then(|| group.clone())
 }
 
 /// `AUTO="true"` of Debian's /etc/default/ipvsadm.

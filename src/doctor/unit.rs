@@ -1,13 +1,16 @@
 //! What systemd's unit would give to the daemon: the few directives that the rules ask for. Does not
 //! ask systemd, which may not be there.
 
-use super::facts::{CAP_NET_ADMIN, CAP_NET_RAW};
+use super::facts::{
+    CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SETGID, CAP_SETUID,
+};
 
 /// A unit file and its drop-ins, as far as they matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) user: Option<String>,
     pub(super) group: Option<String>,
+    pub(super) more_groups: Vec<String>,
     /// Bits; only those that the rules know.
     pub(super) ambient: u64,
     pub(super) bounding: Option<u64>,
@@ -31,6 +34,8 @@ impl Unit {
         match key {
             "User" => self.user = text(),
             "Group" => self.group = text(),
+            "SupplementaryGroups" if value.is_empty() => self.more_groups.clear(),
+            "SupplementaryGroups" => self.more_groups.extend(value.split_whitespace().map(str::to_owned)),
             // Lists add up, and an empty one starts anew.
             "AmbientCapabilities" if value.is_empty() => self.ambient = 0,
             "AmbientCapabilities" => self.ambient |= capabilities(value),
@@ -53,7 +58,14 @@ impl Unit {
 }
 
 fn capabilities(value: &str) -> u64 {
-    let known = [("CAP_NET_ADMIN", CAP_NET_ADMIN), ("CAP_NET_RAW", CAP_NET_RAW)];
+    let known = [
+        ("CAP_DAC_OVERRIDE", CAP_DAC_OVERRIDE),
+        ("CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH),
+        ("CAP_NET_ADMIN", CAP_NET_ADMIN),
+        ("CAP_NET_RAW", CAP_NET_RAW),
+        ("CAP_SETGID", CAP_SETGID),
+        ("CAP_SETUID", CAP_SETUID),
+    ];
     if let Some(without) = value.strip_prefix('~') {
         return !capabilities(without);
     }

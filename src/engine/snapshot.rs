@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub broken_checks: u64,
     /// The table is one in memory; likewise.
     pub dry_run: bool,
+    /// What the daemon has to do without; likewise.
+    pub lacks: Vec<String>,
     /// When the configuration goes back to the one before it, unless it is confirmed; likewise.
     pub unconfirmed: Option<Time>,
     /// Verdicts stay as they are, since the director itself seems to be sick.

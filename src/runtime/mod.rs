@@ -24,6 +24,7 @@ pub(crate) mod fuzzing;
 mod history;
 mod inquiries;
 mod kernel;
+mod lacks;
 mod loading;
 mod lock;
 mod opening;

@@ -367,6 +367,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         digest,
         pems,
         recent: Recent::default(),
+        lacks: received.lacks,
         inputs: Inputs {
             signals,
             outcomes: outcome,

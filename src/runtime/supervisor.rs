@@ -17,6 +17,7 @@ use super::clock;
 use super::counters::Counters;
 use super::failures::{self, Told};
 use super::kernel::{Report, Settings, Ticket, Writer};
+use super::lacks::Lacks;
 use super::loading::{Ready, Refusal};
 use super::pems::PemFiles;
 use super::pictures::Look;
@@ -75,6 +76,7 @@ pub(super) struct Supervisor {
     pub(super) log_filter: Option<String>,
     pub(super) counters: Counters,
     pub(super) recent: Recent,
+    pub(super) lacks: Lacks,
     pub(super) inputs: Inputs,
     pub(super) progress: Progress,
     pub(super) target: Target,

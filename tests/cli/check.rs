@@ -83,3 +83,18 @@ fn the_doctor_refuses_a_bad_file_and_says_what_a_host_lacks() {
     place.configure("");
     assert!(!place.lvsd("doctor -c lvsd.toml").stdout.contains("ip_forward"));
 }
+
+/// Only this host can say them, and the file may be meant for another one: they do not count, strict or not.
+#[test]
+fn what_this_host_lacks_is_warned_of_and_never_counts() {
+    let script = GOOD.replace("{ tcp = {} }", "{ script = { argv = [\"/nonexistent/check\"] } }");
+    let place = Place::new(&format!("control_group = \"no-such-group\"\n{script}"));
+    for words in ["check lvsd.toml", "check lvsd.toml --strict"] {
+        let said = place.lvsd(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let warnings: Vec<&str> = said.stderr.lines().filter(|line| line.contains(": warning: ")).collect();
+        assert_eq!(warnings.len(), 2, "{}", said.stderr);
+        assert!(warnings[0].contains("there is no program /nonexistent/check"), "{}", said.stderr);
+        assert!(warnings[1].contains("there is no group \"no-such-group\""), "{}", said.stderr);
+    }
+}

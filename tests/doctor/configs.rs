@@ -177,3 +177,11 @@ active_when = { address_present = true }
 check = { tcp = {} }
 real_server = [{ address = "198.51.100.11:80" }]
 "#;
+pub(crate) const SCRIPT: &str = r#"
+[[virtual_server]]
+name = "web"
+address = "192.0.2.10:80"
+scheduler = "wrr"
+check = { script = { argv = ["/usr/check"] } }
+real_server = [{ address = "198.51.100.11:80" }]
+"#;

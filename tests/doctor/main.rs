@@ -6,6 +6,7 @@
 mod cases;
 mod configs;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -130,7 +131,7 @@ fn findings(case: &Case, changes: &[(&str, &str)]) -> Vec<Finding> {
     HOST.iter().for_each(put);
     changes.iter().for_each(put);
     let config = load(case.config);
-    examine(&config, &Facts::read(root.path(), &config, addresses(case)))
+    examine(&config, &Facts::read(root.path(), &config, &BTreeSet::new(), addresses(case)))
 }
 
 fn lines(findings: &[Finding]) -> Vec<String> {
@@ -202,7 +203,8 @@ fn the_report_is_legible_and_complete() {
 #[test]
 fn hostile_texts_are_read_without_harm() {
     let config = load(configs::NAT);
-    let nothing = examine(&config, &Facts::read(Path::new("/nonexistent"), &config, Vec::new()));
+    let nothing =
+        examine(&config, &Facts::read(Path::new("/nonexistent"), &config, &BTreeSet::new(), Vec::new()));
     assert!(nothing.iter().any(|finding| finding.rule == "virtual_address" && finding.level == Level::Fault));
     for text in
         ["\0\0\0", "-> -> -> -> -> ->", "TCP :", "FWM", "|-- \n/ host LOCAL", "a\tb\tc", "((size=", "[::]:"]
@@ -213,7 +215,148 @@ fn hostile_texts_are_read_without_harm() {
             fs::create_dir_all(path.parent().expect("below the root")).expect("our folder");
             fs::write(path, text.repeat(100)).expect("our folder");
         }
-        let found = examine(&config, &Facts::read(root.path(), &config, Vec::new()));
+        let found = examine(&config, &Facts::read(root.path(), &config, &BTreeSet::new(), Vec::new()));
         assert!(!render::text(&found).is_empty());
+    }
+}
+
+/// A host of two users beside root: the service with its group, and somebody else.
+const USERS: &[(&str, &str)] = &[
+    ("etc/passwd", "root:x:0:0::/root:/bin/sh\nlvsd:x:999:999::/:/bin/false\nalice:x:1000:1000::/:/bin/sh\n"),
+    ("etc/group", "root:x:0:\nlvsd:x:999:\nkeys:x:500:lvsd\nalice:x:1000:\n"),
+];
+const STATUS: &str = "Name:\tlvsd\nUid:\t999\t999\t999\t999\nGid:\t999\t999\t999\t999\nGroups:\t500 999 \n";
+
+/// What is found of files and programs on such a host, after `prepare` has put them there.
+fn of_files(config: &str, capabilities: &str, prepare: impl Fn(&Path)) -> Vec<Finding> {
+    let root = TempDir::new().expect("a folder");
+    let status = format!("{STATUS}CapEff:\t{capabilities}\n");
+    let put = |(path, text): &(&str, &str)| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("our folder");
+        fs::write(path, text).expect("our folder");
+    };
+    HOST.iter()
+        .chain(USERS)
+        .chain(&[("proc/77/status", status.as_str()), ("etc/lvsd/key", "x")])
+        .for_each(put);
+    put(&("usr/check", "#!/bin/sh\n"));
+    prepare(root.path());
+    let config = load(config);
+    let files = BTreeSet::from(["/etc/lvsd/key".into()]);
+    let found = examine(&config, &Facts::read(root.path(), &config, &files, addresses(&CASES[0])));
+    found
+        .into_iter()
+        .filter(|finding| ["unreadable", "program", "script_user", "control_group"].contains(&finding.rule))
+        .collect()
+}
+
+fn set(path: &Path, owner: (u32, u32), mode: u32) {
+    std::os::unix::fs::chown(path, Some(owner.0), Some(owner.1)).expect("tests run as root");
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("ours");
+}
+
+const ADMIN: &str = "0000000000001000";
+
+#[test]
+fn files_that_the_service_may_not_read_are_found_by_owner_group_and_mode() {
+    // Owner, group, mode of the file; mode of its folder; may the service read it?
+    for (owner, mode, folder, readable) in [
+        ((0, 0), 0o600, 0o755, false),
+        ((0, 0), 0o644, 0o755, true),
+        ((0, 999), 0o640, 0o755, true),
+        ((0, 500), 0o640, 0o755, true),
+        ((0, 1000), 0o640, 0o755, false),
+        ((999, 0), 0o400, 0o755, true),
+        // The first that fits counts, not the best.
+        ((999, 0), 0o044, 0o755, false),
+        ((0, 999), 0o604, 0o755, false),
+        ((0, 0), 0o644, 0o700, false),
+    ] {
+        let prepare = |root: &Path| {
+            set(&root.join("etc/lvsd/key"), owner, mode);
+            set(&root.join("etc/lvsd"), (0, 0), folder);
+        };
+        let found = of_files(configs::NAT, ADMIN, prepare);
+        assert_eq!(found.is_empty(), readable, "{owner:?} {mode:o} {folder:o}: {found:#?}");
+        // CAP_DAC_READ_SEARCH.
+        assert!(of_files(configs::NAT, "0000000000001004", prepare).is_empty(), "{owner:?} {mode:o}");
+        for finding in found {
+            assert_eq!((finding.level, finding.rule), (Level::Fault, "unreadable"));
+            let wanted = if folder == 0o700 { "namei -l /etc/lvsd/key" } else { "chgrp lvsd /etc/lvsd/key" };
+            assert!(finding.remedy.commands[0].starts_with(wanted), "{finding:#?}");
+            assert!(
+                finding.found.starts_with("the user \"lvsd\" may not read /etc/lvsd/key"),
+                "{finding:#?}"
+            );
+        }
+    }
+}
+
+/// Its checks fail at each run, or it cannot be told that anything happened.
+#[test]
+fn programs_that_are_not_there_or_not_to_be_run_are_found() {
+    let notified = format!("[daemon.notify]\nscript = [\"/usr/check\"]\n{}", configs::NAT);
+    for (config, why) in
+        [(configs::SCRIPT, "each run of its check is a failure"), (notified.as_str(), "nobody is told")]
+    {
+        for (mode, owner, found) in [
+            (0o755, (0, 0), None),
+            (0o750, (0, 999), None),
+            (0o750, (0, 0), Some("the user \"lvsd\" may not run /usr/check")),
+            (0o644, (0, 0), Some("the user \"lvsd\" may not run /usr/check")),
+        ] {
+            let prepared = of_files(config, ADMIN, |root| set(&root.join("usr/check"), owner, mode));
+            let texts: Vec<&str> = prepared.iter().map(|finding| finding.found.as_str()).collect();
+            assert_eq!(texts, found.into_iter().collect::<Vec<_>>(), "{mode:o}");
+        }
+        let gone =
+            of_files(config, ADMIN, |root| fs::remove_file(root.join("usr/check")).expect("it is there"));
+        assert_eq!((gone.len(), gone[0].level), (1, Level::Fault), "{gone:#?}");
+        assert_eq!(gone[0].found, "there is no program /usr/check");
+        assert!(gone[0].why.starts_with(why), "{}", gone[0].why);
+    }
+    let concerned = of_files(configs::SCRIPT, ADMIN, |root| set(&root.join("usr/check"), (0, 0), 0o600));
+    assert_eq!(concerned[0].virtual_servers, ["web"]);
+}
+
+/// The packaged service has CAP_NET_ADMIN alone: what is to run as somebody else never runs.
+#[test]
+fn scripts_of_another_user_need_the_right_to_become_that_user() {
+    let check = configs::SCRIPT.replace("\"/usr/check\"]", "\"/usr/check\"], user = \"alice\"");
+    let notify = format!("[daemon.notify]\nscript_user = \"alice\"\n{}", configs::NAT);
+    let runs = |root: &Path| set(&root.join("usr/check"), (0, 0), 0o755);
+    for (config, concerned) in [(&check, vec!["web"]), (&notify, vec![])] {
+        let found = of_files(config, ADMIN, runs);
+        assert_eq!(
+            (found.len(), found[0].level, found[0].rule),
+            (1, Level::Fault, "script_user"),
+            "{found:#?}"
+        );
+        assert_eq!(found[0].found, "the daemon runs as \"lvsd\", and cannot run scripts as alice");
+        assert_eq!(found[0].virtual_servers, concerned);
+        // CAP_SETGID alone, CAP_SETUID alone, both.
+        for (capabilities, is_fault) in [("1040", true), ("1080", true), ("10c0", false)] {
+            let capabilities = format!("000000000000{capabilities}");
+            assert_eq!(of_files(config, &capabilities, runs).is_empty(), !is_fault, "{capabilities}");
+        }
+        assert!(of_files(&config.replace("alice", "lvsd"), ADMIN, runs).is_empty(), "its own user");
+    }
+    // It is that user who must be able to run it.
+    let found = of_files(&check, "00000000000010c0", |root| set(&root.join("usr/check"), (0, 999), 0o750));
+    assert_eq!(found[0].found, "the user \"alice\" may not run /usr/check");
+}
+
+#[test]
+fn a_control_group_that_is_not_there_is_found() {
+    for (group, there) in [("keys", true), ("1234", true), ("operators", false)] {
+        let config = format!("[daemon]\ncontrol_group = {group:?}\n{}", configs::NAT);
+        let found = of_files(&config, ADMIN, |_| ());
+        assert_eq!(found.is_empty(), there, "{found:#?}");
+        assert!(
+            there
+                || found[0].rule == "control_group"
+                    && found[0].remedy.commands[0] == "groupadd --system operators"
+        );
     }
 }

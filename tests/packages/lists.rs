@@ -17,6 +17,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).expect("it is part of the tree")
+}
+
 fn assets(of: &str) -> Assets {
     assets::assets(root(), of)
 }
@@ -87,7 +91,6 @@ fn the_configuration_is_a_configuration_file_of_both() {
 /// The .rpm makes the user before its files come, with the line that stays.
 #[test]
 fn the_user_is_the_same_before_and_after_the_files_come() {
-    let read = |name: &str| fs::read_to_string(root().join(name)).expect("it is part of the tree");
     let line = read("systemd/lvsd.sysusers");
     let line = line.lines().find(|line| line.starts_with("u ")).expect("a user").to_owned();
     assert!(read("packaging/rpm/pre").contains(&format!("echo '{line}'")), "{line}");
@@ -106,4 +109,86 @@ fn both_need_the_same() {
 
 fn first_word(text: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+/// What programs and pages say is there, is: messages, the manual pages (the example file among them), the book, and
+/// what else is installed name paths of an installed host.
+#[test]
+fn every_path_that_is_named_is_installed() {
+    let deb = assets("deb");
+    let installed = |path: &str| {
+        let path = path.trim_start_matches('/').trim_end_matches(['/', '.']);
+        let inside = format!("{path}/");
+        deb.keys().any(|file| file == path || file.starts_with(&inside))
+    };
+    let mut named = 0;
+    let patterns = ["src/**/*.rs", "docs/src/**/*.md", "config/**/*", "systemd/*", "packaging/**/*"];
+    for pattern in patterns {
+        for file in glob::glob(&root().join(pattern).display().to_string()).expect("a pattern") {
+            let file = file.expect("readable");
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            for ours in ["/usr/share/doc/lvsd", "/usr/lib/lvsd/"] {
+                for (at, _) in text.match_indices(ours) {
+                    let rest = &text[at..];
+                    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c)));
+                    let path = &rest[..end.unwrap_or(rest.len())];
+                    assert!(installed(path), "{}: {path} is in no package", file.display());
+                    named += 1;
+                }
+            }
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
+/// Who has a package has no tree of the source.
+#[test]
+fn what_is_installed_names_no_path_of_the_source() {
+    let of_source = [
+        "systemd/ping.conf",
+        "config/examples",
+        "packaging/prometheus",
+        "packaging/grafana",
+        "config/lvsd.toml",
+    ];
+    let mut texts = vec![("lvsd.toml".to_owned(), read("config/lvsd.toml"))];
+    for (to, asset) in assets("deb") {
+        // The book may say where something is in the source, if it says that this is the source.
+        let is_text = to.ends_with(".toml")
+            || to.ends_with(".conf")
+            || to.starts_with("usr/lib/")
+            || to.ends_with(".md");
+        if is_text && !to.contains("/development/") {
+            texts.push((to, fs::read_to_string(&asset.from).expect("it is part of the tree")));
+        }
+    }
+    for file in glob::glob(&root().join("src/**/*.rs").display().to_string()).expect("a pattern") {
+        let file = file.expect("readable");
+        let is_test = file.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"));
+        let text = fs::read_to_string(&file).expect("it is part of the tree");
+        if !is_test {
+            texts.push((
+                file.display().to_string(),
+                text.split("#[cfg(test)]").next().unwrap_or_default().to_owned(),
+            ));
+        }
+    }
+    assert!(texts.len() > 100, "{}", texts.len());
+    for (name, text) in texts {
+        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let names = of_source.iter().find(|path| {
+                line.contains(*path) && !line.contains("in the source") && !line.contains("include_str!")
+            });
+            assert!(names.is_none(), "{name}: {line}");
+        }
+    }
+}
+
+/// `dpkg -l` and `rpm -qa` show one line, which cargo-deb cuts between words where it is long.
+#[test]
+fn the_synopsis_is_a_whole() {
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("TOML");
+    let description = text(&manifest["package"]["description"]);
+    assert!(description.len() <= 60 && !description.ends_with('.'), "{description}");
+    assert_eq!(text(&metadata(root(), "generate-rpm")["summary"]), description);
 }

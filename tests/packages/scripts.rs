@@ -2,35 +2,54 @@
 //! machine is for `tests/systemd/package` to see.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Command;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// One in the place of another that is asked.
+fn program(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("the folder is ours");
+    set_mode(&path, 0o755);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+}
+
+fn script(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name);
+    fs::read_to_string(path).expect("it is part of the tree")
+}
+
+/// All that it said.
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
+}
 
 /// What a first installation says and starts, if these programs answer so: name and shell text.
 fn first_start(programs: &[(&str, String)]) -> (String, bool) {
     let folder = tempfile::tempdir().expect("a folder");
     let started = folder.path().join("started");
     let usual = [
-        ("lvsd", "echo lvsd.toml: 1 virtual server, 2 real servers".to_owned()),
+        ("check", "echo lvsd.toml: 1 virtual server, 2 real servers".to_owned()),
         ("systemctl", format!("case $1 in start) echo \"$*\" >>{} ;; esac", started.display())),
     ];
     for (name, text) in usual.iter().chain(programs) {
-        let path = folder.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("the folder is ours");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+        program(folder.path(), name, text);
     }
-    let scriptlet = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/scriptlet");
-    let scriptlet = fs::read_to_string(scriptlet).expect("it is part of the tree");
+    let scriptlet = script("scriptlet");
     let (_, rest) = scriptlet.split_once("first_start() {\n").expect("the function");
     let (body, _) = rest.split_once("\n}\n").expect("its end");
-    let script = format!("set -u\nconfig=lvsd.toml\nfirst_start() {{\n{body}\n}}\nfirst_start\n");
+    let script = format!("set -u\nconfig=lvsd.toml check=check\nfirst_start() {{\n{body}\n}}\nfirst_start\n");
     let output = Command::new("/bin/sh").args(["-c", &script]).env("PATH", folder.path()).output();
     let output = output.expect("a shell");
     assert!(output.status.success(), "{output:?}");
     let asked = fs::read_to_string(started).unwrap_or_default();
     assert!(asked.is_empty() || asked == "start --no-block lvsd.service\n", "{asked}");
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");
-    (said, !asked.is_empty())
+    (said(&output), !asked.is_empty())
 }
 
 /// The exit statuses of /usr/share/doc/init-system-helpers/README.policy-rc.d.
@@ -55,14 +74,164 @@ fn a_first_start_asks_the_policy_and_says_when_that_keeps_it_from_starting() {
 
 #[test]
 fn what_is_not_to_be_started_is_not_whatever_the_policy() {
-    let nothing = ("lvsd", "echo lvsd.toml: 0 virtual servers, 0 real servers".to_owned());
-    let wrong = ("lvsd", "exit 78".to_owned());
+    let nothing = ("check", "echo lvsd.toml: 0 virtual servers, 0 real servers".to_owned());
+    let wrong = ("check", "exit 78".to_owned());
     let disabled = ("systemctl", "case $1 in is-enabled) exit 1 ;; esac".to_owned());
     let policy = ("policy-rc.d", "exit 0".to_owned());
     for (case, why) in
-        [(nothing, "no virtual server yet"), (wrong, "has mistakes"), (disabled, "not enabled")]
+        [(nothing, "no virtual server yet"), (wrong, "could not start"), (disabled, "not enabled")]
     {
         let (said, started) = first_start(&[case, policy.clone()]);
         assert!(!started && said.contains(why), "{said}");
+    }
+}
+
+/// A configuration that the service, as a user of its own, may read or not.
+struct Service {
+    folder: TempDir,
+}
+
+/// Users and groups that Debian and Fedora have both.
+const USER: &str = "nobody";
+const GROUP: &str = "mail";
+
+impl Service {
+    /// Everything is readable, by the group of the service.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        set_mode(folder.path(), 0o755);
+        let at = |name: &str| folder.path().join(name);
+        let lvsd = PathBuf::from(env!("CARGO_BIN_EXE_lvsd"));
+        // Where the user may run it, wherever the tree is.
+        if fs::hard_link(&lvsd, at("lvsd")).is_err() {
+            fs::copy(&lvsd, at("lvsd")).expect("the folder is ours");
+        }
+        let asked = format!(
+            "[ \"$1\" = show ] || exit 99\ncase $2 in *=User) echo {USER} ;; *=Group) echo {GROUP} ;; esac"
+        );
+        program(folder.path(), "systemctl", &asked);
+        let made = rcgen::generate_simple_self_signed(["www.example.org".to_owned()]).expect("a certificate");
+        fs::write(at("client.crt"), made.cert.pem()).expect("ours");
+        fs::write(at("client.key"), made.signing_key.serialize_pem()).expect("ours");
+        fs::copy(at("client.crt"), at("ca.crt")).expect("ours");
+        fs::write(at("more.toml"), "").expect("ours");
+        let text = "include = [\"more.toml\"]\n[[virtual_server]]\naddress = \"192.0.2.10:443\"\n\
+             real_server = [{ address = \"198.51.100.11:443\" }]\n\
+             check = { tcp = { tls = { ca = \"ca.crt\", certificate = \"client.crt\", key = \"client.key\" } } }\n";
+        fs::write(at("lvsd.toml"), text).expect("ours");
+        let service = Self { folder };
+        for file in FILES {
+            service.give(file, 0o640);
+        }
+        service
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn give(&self, file: &str, mode: u32) {
+        let group = fs::read_to_string("/etc/group").expect("there are groups");
+        let group =
+            group.lines().find_map(|line| line.strip_prefix(&format!("{GROUP}:x:"))).expect("the group");
+        let number = group.split(':').next().and_then(|number| number.parse().ok());
+        chown(self.path(file), Some(0), number).expect("tests run as root");
+        set_mode(&self.path(file), mode);
+    }
+
+    fn check(&self) -> Output {
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.folder.path().display());
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &script("check-as-service"), "check-as-service"]).arg(self.path("lvsd.toml"));
+        command.env("PATH", path).output().expect("a shell")
+    }
+}
+
+const FILES: [&str; 5] = ["lvsd.toml", "more.toml", "ca.crt", "client.crt", "client.key"];
+
+/// Root, who runs the package scripts, can read all of them.
+#[test]
+fn what_the_service_may_not_read_is_found_before_it_is_stopped() {
+    let service = Service::new();
+    let good = service.check();
+    assert!(good.status.success(), "{}", said(&good));
+    assert!(said(&good).contains("1 virtual server"), "{}", said(&good));
+    for file in FILES {
+        service.give(file, 0o600);
+        let refused = service.check();
+        let told = said(&refused);
+        assert_eq!(refused.status.code(), Some(78), "{file}: {told}");
+        assert!(told.contains("Permission denied"), "{file}: {told}");
+        let path = service.path(file);
+        let path = path.display();
+        let mend = format!(
+            "lvsd reads it as the user \"{USER}\": let the service read it, chgrp {GROUP} {path}; chmod 640 {path}"
+        );
+        assert!(told.contains(&mend), "{file}: {told}");
+        service.give(file, 0o640);
+    }
+    // The same of a folder on the way.
+    set_mode(service.folder.path(), 0o700);
+    let refused = service.check();
+    set_mode(service.folder.path(), 0o755);
+    let folder = service.folder.path().display();
+    let told = said(&refused);
+    assert!(told.contains(&format!("chgrp {GROUP} {folder}; chmod g+x {folder}")), "{told}");
+    let again = service.check();
+    assert!(again.status.success(), "{}", said(&again));
+}
+
+/// Runs it with a service in this state, a check that ends so, and a restart that ends so; what it said, its
+/// exit status and what it asked of the service.
+fn restart(state: &str, check: i32, restart: i32) -> (String, i32, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = folder.path().join("asked");
+    // After a restart that failed, it has failed or is tried again.
+    let systemctl = format!(
+        "case $1 in is-active) if [ -e {0} ]; then echo {after}; else echo {state}; fi ;;\n\
+         *restart*) echo \"$*\" >>{0}; exit {restart} ;; kill) echo \"$*\" >>{0} ;; esac\n\
+         case $2 in restart) echo \"$*\" >>{0}; exit {restart} ;; esac",
+        asked.display(),
+        after = if state == "activating" { "activating" } else { "failed" },
+    );
+    program(folder.path(), "systemctl", &systemctl);
+    program(folder.path(), "check", &format!("echo the check has spoken; exit {check}"));
+    program(folder.path(), "lvsd", "exit 0");
+    program(folder.path(), "journalctl", "echo the reason of the failure");
+    let text = script("restart-in-place").replace("/usr/lib/lvsd/check-as-service", "check");
+    // Debian's own is asked on Debian.
+    let text = text.replace("/usr/bin/deb-systemd-invoke", "/nonexistent");
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let ended = Command::new("/bin/sh").args(["-c", &text]).env("PATH", path).output().expect("a shell");
+    let asked = fs::read_to_string(asked).unwrap_or_default();
+    (said(&ended), ended.status.code().expect("an end"), asked)
+}
+
+#[test]
+fn nothing_is_stopped_unless_a_start_would_read_its_configuration() {
+    assert_eq!(
+        restart("active", 0, 0),
+        ("the check has spoken\n".to_owned(), 0, "restart lvsd.service\n".to_owned())
+    );
+    for state in ["active", "reloading", "activating"] {
+        let (said, code, asked) = restart(state, 78, 0);
+        assert_eq!((code, asked.as_str()), (1, ""), "{said}");
+        assert!(said.contains("the check has spoken") && said.contains("NOT restarted"), "{said}");
+        assert!(said.contains("old process runs"), "{said}");
+    }
+    assert_eq!(restart("inactive", 78, 0), (String::new(), 0, String::new()));
+}
+
+/// The worst that can come of an upgrade is said in plain words, with its reason.
+#[test]
+fn when_nobody_watches_the_table_that_is_said_with_the_reason() {
+    for (state, restarts) in [("failed", false), ("active", true), ("activating", true)] {
+        let (said, code, asked) = restart(state, 0, 1);
+        assert_eq!((code, !asked.is_empty()), (1, restarts), "{said}");
+        assert!(said.contains("NOBODY checks the real servers"), "{state}: {said}");
+        assert!(said.contains("lvsd:   the reason of the failure"), "{state}: {said}");
+        let goes_on = state == "activating";
+        assert_eq!(said.contains("systemd goes on trying"), goes_on, "{state}: {said}");
+        assert_eq!(said.contains("systemctl start lvsd"), !goes_on, "{state}: {said}");
     }
 }

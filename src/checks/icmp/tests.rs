@@ -84,7 +84,7 @@ proptest! {
 #[test]
 fn what_is_not_permitted_is_ours_and_says_what_to_do() {
     let Trouble::Local(fault) = Trouble::from(PingTrouble::NotPermitted) else { panic!("not ours") };
-    for word in ["net.ipv4.ping_group_range", "CAP_NET_RAW", "systemd/ping.conf"] {
+    for word in ["net.ipv4.ping_group_range", "CAP_NET_RAW", "/usr/share/doc/lvsd/examples/ping.conf"] {
         assert!(fault.reason.contains(word), "{fault}");
     }
     for errno in [Errno::EACCES, Errno::EPERM, Errno::EPROTONOSUPPORT] {

@@ -14,7 +14,7 @@ pub struct Disk;
 
 impl Reader for Disk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
-        pem::read_file(path)
+        pem::read_file(path).map_err(|unusable| unusable.why)
     }
 
     fn matching(&self, pattern: &Path) -> Result<Vec<PathBuf>, String> {

@@ -49,7 +49,7 @@ impl Readings {
             looks.set(looks.get() + 1);
             match disk.pem_is_good {
                 true => Ok(b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".to_vec()),
-                false => Err("no such file".to_owned()),
+                false => Err("no such file".into()),
             }
         };
         let judge = |_: &Path| {

@@ -179,7 +179,10 @@ impl<'r> Lowering<'r> {
         let finding = Finding::error(place, format!("there is no check named {}", quote(name)));
         cx.push(match closest(name, self.checks.keys().copied()) {
             Some(known) => finding.remedy(format!("did you mean {}?", quote(known))),
-            None => finding.remedy(format!("define it in [check.{name}], or write {{ tcp = {{}} }} here")),
+            None => finding.remedy(format!(
+                "define it in [check.{name}], write {{ tcp = {{}} }} here, or name the file that has it: \
+                 include = [\"conf.d/*.toml\"] at the top of lvsd.toml"
+            )),
         });
     }
 

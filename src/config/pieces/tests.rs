@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::config::{Diagnostics, Kept, Loaded, Sources, load_after_with, load_in_pieces, load_whole};
 
-fn pem(path: &Path) -> Result<Vec<u8>, String> {
+fn pem(path: &Path) -> Result<Vec<u8>, crate::config::permission::Unusable> {
     let label = if path.ends_with("key.pem") { "PRIVATE KEY" } else { "CERTIFICATE" };
     Ok(format!("-----BEGIN {label}-----\nMAA=\n-----END {label}-----\n").into_bytes())
 }

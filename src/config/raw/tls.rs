@@ -108,8 +108,9 @@ fn pem_file(cx: &mut Context<'_>, value: Value<'_>, wanted: Pem) -> Option<PathB
     match cx.doors().pem.check(&path, wanted) {
         Ok(()) => Some(path),
         Err(why) => {
-            let why = Wrong::new(format!("{}: {why}", cx.shown(&text, value.place)));
-            value::wrong(cx, value, why.remedy(format!("name a PEM file with {}", wanted.wanted())))
+            let wrong = Wrong::new(format!("{}: {}", cx.shown(&text, value.place), why.why));
+            let remedy = why.remedy.unwrap_or_else(|| format!("name a PEM file with {}", wanted.wanted()));
+            value::wrong(cx, value, wrong.remedy(remedy))
         }
     }
 }

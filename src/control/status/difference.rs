@@ -17,8 +17,17 @@ pub enum Difference {
 }
 
 pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
-    let Snapshot { virtual_servers, kernel, broken_checks, dry_run, counted, unconfirmed, frozen, recent } =
-        after;
+    let Snapshot {
+        virtual_servers,
+        kernel,
+        broken_checks,
+        dry_run,
+        lacks,
+        counted,
+        unconfirmed,
+        frozen,
+        recent,
+    } = after;
     let same_order = virtual_servers.len() == before.virtual_servers.len()
         && before.virtual_servers.iter().zip(virtual_servers).all(|(old, new)| are_same(old, new));
     if !same_order || dry_run != &before.dry_run {
@@ -36,13 +45,21 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         kernel: *kernel,
         broken_checks: *broken_checks,
         dry_run: *dry_run,
+        lacks: lacks.clone(),
         counted: *counted,
         unconfirmed: *unconfirmed,
         frozen: frozen.clone(),
         recent: recent.iter().take_while(|happened| happened.number > known).cloned().collect(),
     };
-    let around = (kernel, broken_checks, counted, unconfirmed, frozen)
-        != (&before.kernel, &before.broken_checks, &before.counted, &before.unconfirmed, &before.frozen);
+    let around = (kernel, broken_checks, lacks, counted, unconfirmed, frozen)
+        != (
+            &before.kernel,
+            &before.broken_checks,
+            &before.lacks,
+            &before.counted,
+            &before.unconfirmed,
+            &before.frozen,
+        );
     if around || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
         Difference::Some(Box::new(some))
     } else {

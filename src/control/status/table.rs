@@ -27,6 +27,7 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
         let left = duration::display(until.since(now));
         blocks.push(format!("NOT CONFIRMED: goes back in {left} unless lvsd confirm comes"));
     }
+    blocks.extend(snapshot.lacks.iter().map(|lack| clean(lack)));
     if let Some(frozen) = &snapshot.frozen {
         let lasts = duration::display(now.since(frozen.since));
         let reasons: Vec<String> = frozen.reasons.iter().map(|reason| clean(reason)).collect();
@@ -189,6 +190,12 @@ fn complaint(check: &CheckStatus, now: Time) -> Option<String> {
         Mode::Observe => " (observed only)",
     };
     let line = match &check.last {
+        // Its last run decided nothing: the server is neither good nor bad for it.
+        Some(last) if check.up && check.failures == 0 && !last.ok => {
+            let ran = if check.has_run { "did not count" } else { "HAS NEVER BEEN ABLE TO RUN" };
+            let ago = duration::display(now.since(last.at));
+            format!("{INDENT}{}{mode}: {ran}: {} (last tried {ago} ago)", check.kind, clean(&last.detail))
+        }
         _ if check.up && check.failures == 0 => return None,
         None => format!("{INDENT}{}{mode}: has not run yet", check.kind),
         Some(last) => format!(

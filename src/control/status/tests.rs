@@ -95,6 +95,7 @@ fn snapshot() -> Snapshot {
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
         broken_checks: 3,
         dry_run: true,
+        lacks: vec![],
         counted: Some(at(996)),
         recent: vec![Happened {
             number: 9,
@@ -261,4 +262,44 @@ fn frozen_verdicts_come_first() {
     assert_eq!(json["frozen"]["reasons"][0], "no canary answers: 192.0.2.1:22: timed out");
     let thawed = Snapshot { frozen: None, ..snapshot.clone() };
     assert!(matches!(difference::difference(&snapshot, &thawed), difference::Difference::Some(_)));
+}
+
+/// A check that cannot run takes nobody out: without a word of it, its server would look as well as one that is checked.
+#[test]
+fn a_check_that_could_not_run_is_shown_beneath_a_server_that_is_up() {
+    let mut snapshot = snapshot();
+    let first = &mut snapshot.virtual_servers[0].real_servers[0];
+    let row = |text: &str| {
+        let mut lines = text.lines().skip_while(|line| !line.contains("198.51.100.11:80"));
+        let server = lines.next().unwrap().to_owned();
+        (server, lines.next().unwrap().trim().to_owned())
+    };
+    let mut check = first.checks[0].clone();
+    let detail = "running as \"nobody\" is not permitted".to_owned();
+    (check.kind, check.has_run) = ("script", false);
+    check.last = Some(LastResult { ok: false, detail, latency: Duration::ZERO, at: at(990) });
+    first.checks = vec![check];
+    let (server, beneath) = row(&reply(&snapshot, "lvs1", None, at(1000)).text);
+    assert!(server.contains("  up  "), "{server}");
+    let wanted =
+        "script: HAS NEVER BEEN ABLE TO RUN: running as \"nobody\" is not permitted (last tried 10s ago)";
+    assert_eq!(beneath, wanted);
+    snapshot.virtual_servers[0].real_servers[0].checks[0].has_run = true;
+    let (_, beneath) = row(&reply(&snapshot, "lvs1", None, at(1000)).text);
+    assert_eq!(beneath, wanted.replace("HAS NEVER BEEN ABLE TO RUN", "did not count"));
+}
+
+#[test]
+fn what_the_daemon_does_without_is_said_before_the_virtual_servers() {
+    let lacks = vec!["NO HTTP: listening for HTTP on 127.0.0.1:9999: in use\u{1b}".to_owned()];
+    let lacking = Snapshot { lacks, ..Snapshot::default() };
+    let reply = reply(&lacking, "lvs1", None, at(1000));
+    let first = reply.text.lines().next().unwrap();
+    assert!(first.starts_with("NO HTTP: ") && !first.contains('\u{1b}'), "{first}");
+    let json: serde_json::Value = serde_json::from_str(reply.data.unwrap().get()).unwrap();
+    assert_eq!(json["lacks"][0].as_str().map(|lack| lack.starts_with("NO HTTP")), Some(true));
+    assert!(matches!(
+        difference::difference(&lacking, &Snapshot::default()),
+        difference::Difference::Some(_)
+    ));
 }

@@ -25,7 +25,7 @@ pub(super) fn examine(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// Where the privileges in question can be seen.
-fn holder(case: &Case<'_>) -> (&'static str, String) {
+pub(super) fn holder(case: &Case<'_>) -> (&'static str, String) {
     match case.facts.privileges.holder {
         Holder::Daemon(pid) => ("the daemon", format!("/proc/{pid}/status")),
         Holder::Unit => ("the service", "systemctl cat lvsd".to_owned()),

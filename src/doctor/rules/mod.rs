@@ -1,6 +1,7 @@
 //! What must be so on a director, for which configuration, and why. Pure: a rule sees a configuration and
 //! facts, and says what it found. A rule that does not matter to the configuration says nothing.
 
+mod files;
 mod forwarding;
 mod host;
 mod ipvs;
@@ -15,11 +16,22 @@ use crate::engine::table::ServiceId;
 /// Faults first, each level in the order of the rules.
 pub fn examine(config: &Config, facts: &Facts) -> Vec<Finding> {
     let case = Case { config, facts };
-    let rules: [fn(&Case<'_>) -> Vec<Finding>; 5] =
-        [modules::examine, host::examine, virtual_addresses::examine, forwarding::examine, ipvs::examine];
+    let rules: [fn(&Case<'_>) -> Vec<Finding>; 6] = [
+        modules::examine,
+        host::examine,
+        files::examine,
+        virtual_addresses::examine,
+        forwarding::examine,
+        ipvs::examine,
+    ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(&case)).collect();
     findings.sort_by_key(|finding| finding.level);
     findings
+}
+
+/// What is wrong with what the configuration names of this host, for who only validates it.
+pub fn examine_named(config: &Config, facts: &Facts) -> Vec<Finding> {
+    files::examine_named(&Case { config, facts })
 }
 
 /// What a rule is asked about.

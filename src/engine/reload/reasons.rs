@@ -1,7 +1,9 @@
 //! Why an entry of the plan is edited: what differs between two generations of it, in words.
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::engine::identity::Identity;
 use crate::engine::model;
 
 /// What changed between two generations of a pool, apart from its servers. Taking the fields apart
@@ -68,7 +70,16 @@ pub(super) fn server_changes(old: &model::RealServer, new: &model::RealServer) -
     reasons.shown("alpha", &old.alpha, alpha);
     reasons.named("notify_up", old.notify_up == *notify_up);
     reasons.named("notify_down", old.notify_down == *notify_down);
-    reasons.named("checks", old.checks == *checks);
+    if old.checks != *checks {
+        let known: Vec<_> = old.checks.iter().map(|check| Identity::of(&check.probe)).collect();
+        let decides = |check: &Arc<model::Check>| {
+            check.mode == model::Mode::Enforce && !known.contains(&Identity::of(&check.probe))
+        };
+        // One wrong word of a check that many servers share can empty a pool with the next run.
+        let warning = ", and ask something new: the first result decides alone";
+        let more = if checks.iter().any(decides) { warning } else { "" };
+        reasons.0.push(format!("checks changed{more}"));
+    }
     reasons.0
 }
 

@@ -5,6 +5,7 @@ mod making;
 
 use std::cell::Cell;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -232,7 +233,7 @@ impl Life {
     fn one_that_does_not_start(&self) {
         drop_in("ExecStart=\nExecStart=/bin/false");
         let said = self.install();
-        assert!(said.contains("the restart has not ended well"), "{said}");
+        assert!(said.contains("systemd goes on trying") && said.contains("NOBODY checks"), "{said}");
         assert_eq!(self.table(), TABLE);
         drop_in("");
         until("the service runs", || property("ActiveState") == "active");
@@ -246,7 +247,9 @@ impl Life {
         fs::write(FILE, config.replace("weight = 3", "wait = 3")).expect("root may");
         let said = self.install();
         assert!(said.contains("NOT restarted") && said.contains("unknown key"), "{said}");
-        assert_eq!((property("MainPID"), property("ActiveState")), (before, "active".to_owned()));
+        assert_eq!((property("MainPID"), property("ActiveState")), (before.clone(), "active".to_owned()));
+        self.one_that_cannot_read(config, &before);
+        fs::write(FILE, config.replace("weight = 3", "wait = 3")).expect("root may");
         must("kill -s KILL --kill-whom=main lvsd");
         until("the service has failed", || property("ActiveState") == "failed");
         fs::write(FILE, config).expect("root may");
@@ -258,6 +261,21 @@ impl Life {
         );
         must("start lvsd");
         assert_eq!(self.table(), TABLE);
+    }
+
+    /// A key that only root can read: root's own check, and the process that has read it before, know nothing of it.
+    fn one_that_cannot_read(&self, config: &str, before: &str) {
+        let key = "/etc/lvsd/ca.crt";
+        let made = rcgen::generate_simple_self_signed(["www.example.org".to_owned()]).expect("a certificate");
+        fs::write(key, made.cert.pem()).expect("root may");
+        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).expect("root may");
+        let unused = format!("\n[check.unused]\ntcp = {{ tls = {{ ca = {key:?} }} }}\n");
+        fs::write(FILE, format!("{config}{unused}")).expect("root may");
+        output(Command::new("lvsd").arg("check"));
+        let said = self.install();
+        assert!(said.contains("NOT restarted") && said.contains("Permission denied"), "{said}");
+        assert_eq!((property("MainPID"), property("ActiveState")), (before.to_owned(), "active".to_owned()));
+        fs::remove_file(key).expect("root may");
     }
 
     /// Withdraws, whatever `on_stop` says, and whatever stands in the file by now.

@@ -49,6 +49,7 @@ pub(super) fn read(
         connection: Connection { ip: Some(server), ..Connection::default() },
         lost: Vec::new(),
     };
+    reading.beyond(statement, 0);
     let kind = match statement.keyword() {
         "TCP_CHECK" => {
             plain(reading, &mut checker, statement, "TCP_CHECK");
@@ -281,9 +282,10 @@ fn misc(
                     .filter(|seconds| *seconds > 0)
                     .map(|s| std::time::Duration::from_secs(u64::from(s)));
             }
-            "misc_dynamic" => dynamic = true,
+            "misc_dynamic" => dynamic = reading.flag(line),
             "user" => {
-                user = reading.word(line).filter(|name| is_user(name));
+                user = reading.first(line).filter(|name| is_user(name));
+                reading.beyond(line, 2);
                 if line.words().len() > 2 {
                     let why = "the group: lvsd runs programs with all groups of their user";
                     reading.lose(&mut checker.lost, line.at, "user", why);

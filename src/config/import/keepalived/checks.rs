@@ -93,6 +93,14 @@ fn check(
             if options.value("user").is_none() {
                 options.set_if("user", around.globals.script_user.clone());
             }
+            if let Some(Value::Text(user)) = options.value("user") {
+                let why = format!(
+                    "it is to run as {}: the service of the package is no root and cannot become another user, so \
+                     that the check would never run; leave `user` out, or see `lvsd doctor`",
+                    shown(user)
+                );
+                reading.notes.remark(checker.at, "MISC_CHECK", why);
+            }
             ("script", script_name(&options), options)
         }
     };

@@ -18,6 +18,7 @@ pub(super) struct Globals {
     pub(super) name: Option<String>,
     /// Of scripts that name no user themselves.
     pub(super) script_user: Option<String>,
+    pub(super) script_user_at: Option<At>,
     pub(super) timeouts: Table,
     /// `[daemon.notify]`.
     pub(super) notify: Table,
@@ -203,17 +204,18 @@ impl Globals {
     }
 
     fn user(&mut self, reading: &mut Reading<'_>, line: &Statement) {
-        let user = reading.word(line).filter(|name| is_user(name));
+        let user = reading.first(line).filter(|name| is_user(name));
         if line.words().len() > 2 {
             let why = "the group: lvsd runs programs with all groups of their user";
             reading.lose(&mut self.lost, line.at, "script_user", why);
         }
+        self.script_user_at = user.is_some().then_some(line.at);
         self.script_user = user;
     }
 
     /// `PATH [user [group]]`. Of two, that of the checkers counts.
     fn fifo(&mut self, reading: &mut Reading<'_>, line: &Statement) {
-        let path = reading.word(line).filter(|path| path.starts_with('/') && fits_in_line(path));
+        let path = reading.first(line).filter(|path| path.starts_with('/') && fits_in_line(path));
         if path.is_none() || (line.keyword() == "notify_fifo" && self.notify.value("fifo").is_some()) {
             let why = "lvsd has one FIFO, with a full path";
             return reading.lose(&mut self.lost, line.at, line.keyword(), why);

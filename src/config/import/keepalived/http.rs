@@ -41,6 +41,7 @@ pub(super) fn read(
             "enable_sni" => http.sni = reading.switch(line).unwrap_or(http.sni),
             "sni_name" => {
                 http.sni = true;
+                reading.beyond(line, 1);
                 keep(&mut http.sni_name, line.value());
             }
             "fast_recovery" => {
@@ -97,7 +98,7 @@ fn url(
                     "keepalived wants exactly one pattern, and ignores the line",
                 ),
             },
-            "regex_no_match" => regex.no_match = true,
+            "regex_no_match" => regex.no_match = reading.flag(line),
             "regex_options" => regex.options.extend(line.words().into_iter().skip(1)),
             "regex_min_offset" | "regex_max_offset" => {
                 let why = "lvsd looks at the whole body";

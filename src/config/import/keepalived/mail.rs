@@ -89,7 +89,7 @@ impl Mail {
     /// `HOST [PORT]`
     fn server(&mut self, reading: &mut Reading<'_>, lost: &mut Vec<String>, line: &Statement) {
         let words = line.words();
-        let Some(host) = reading.word(line) else { return };
+        let Some(host) = reading.first(line) else { return };
         let Some(port) = reading.optional_port(line, words.get(2).map(String::as_str)) else { return };
         let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host };
         let server = port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"));

@@ -41,6 +41,7 @@ use self::model::{CheckerKind, VirtualServer};
 use self::reading::Reading;
 use self::services::Taken;
 use self::tracking::{Certificates, Files};
+use self::words::shown;
 use super::Source;
 use super::document::{Document, Table};
 use super::notes::{At, Notes};
@@ -91,6 +92,14 @@ fn document(
     let script_user = scripts::common_user(globals, servers);
     let mut notify = Table::default();
     notify.set_if("script_user", script_user.clone());
+    if let (Some(user), Some(at)) = (&script_user, globals.script_user_at) {
+        let why = format!(
+            "{}: the service of the package is no root and cannot become another user, so that no notification would \
+             be sent; leave script_user out, or see `lvsd doctor`",
+            shown(user)
+        );
+        reading.notes.remark(at, "script_user", why);
+    }
     notify.extend(&globals.notify);
     for command in &globals.scripts {
         scripts::other_user(reading, &mut globals.lost, script_user.as_deref(), command);
@@ -182,14 +191,14 @@ fn usable(
     certificates: Option<(At, Certificates)>,
 ) -> Certificates {
     let Some((at, mut certificates)) = certificates else { return Certificates::default() };
-    let read = |path: &Path| source.reader.read(path);
+    let read = |path: &Path| Ok(source.reader.read(path)?);
     let mut pem = PemReader::new(&read);
     let mut problem = |path: &Option<String>, wanted: Pem, what: &str| {
         let Some(path) = path else { return Some(format!("there is no {what}")) };
         if !path.starts_with('/') {
             return Some(format!("{path} is no full path"));
         }
-        pem.check(Path::new(path), wanted).err().map(|why| format!("{path}: {why}"))
+        pem.check(Path::new(path), wanted).err().map(|why| format!("{path}: {}", why.why))
     };
     let certificate = problem(&certificates.certificate, Pem::Certificates, "certificate");
     let key = problem(&certificates.key, Pem::Key, "key");

@@ -44,7 +44,14 @@ impl Reading<'_> {
         }
     }
 
+    /// The only word behind the keyword.
     pub(super) fn word(&mut self, statement: &Statement) -> Option<String> {
+        self.rest(statement);
+        self.first(statement)
+    }
+
+    /// The first of the words behind the keyword; the others are for the caller to look at.
+    pub(super) fn first(&mut self, statement: &Statement) -> Option<String> {
         let value = statement.value();
         if value.is_none() {
             self.notes.remark(
@@ -63,13 +70,18 @@ impl Reading<'_> {
         high: i64,
         garbage: Garbage,
     ) -> Option<i64> {
-        let word = self.word(statement)?;
+        let word = self.first(statement)?;
         self.take(statement, words::number(&word, low, high, garbage))
     }
 
     /// What stands behind a value is lost in keepalived, and most likely meant something.
     fn rest(&mut self, statement: &Statement) {
-        if let Some(word) = statement.words().get(2) {
+        self.beyond(statement, 1);
+    }
+
+    /// The same behind so many words after the keyword.
+    pub(super) fn beyond(&mut self, statement: &Statement, known: usize) {
+        if let Some(word) = statement.words().get(known.saturating_add(1)) {
             let why = format!("keepalived does not look at {} and what is behind it", shown(word));
             self.notes.remark(statement.at, statement.keyword(), why);
         }
@@ -93,7 +105,6 @@ impl Reading<'_> {
 
     /// At least 1 ms, and no more than lvsd takes.
     pub(super) fn period(&mut self, statement: &Statement, most: u64) -> Option<Duration> {
-        self.rest(statement);
         let word = self.word(statement)?;
         let period = self.take(statement, words::timer(&word, 1, most))?;
         Some(self.within(statement, period, LEAST))
@@ -101,7 +112,6 @@ impl Reading<'_> {
 
     /// Also 0.
     pub(super) fn pause(&mut self, statement: &Statement) -> Option<Duration> {
-        self.rest(statement);
         let word = self.word(statement)?;
         let pause = self.take(statement, words::timer(&word, 0, LONG))?;
         Some(self.within(statement, pause, Duration::ZERO))

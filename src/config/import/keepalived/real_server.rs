@@ -18,7 +18,8 @@ pub(super) fn read(
     statement: &Statement,
 ) -> Option<RealServer> {
     let words = statement.words();
-    let word = reading.word(statement)?;
+    reading.beyond(statement, 2);
+    let word = reading.first(statement)?;
     let port = reading.optional_port(statement, words.get(2).map(String::as_str));
     let (Some(ip), Some(port)) = (reading.ip(statement, &word), port) else {
         reading.lose(

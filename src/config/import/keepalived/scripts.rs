@@ -25,7 +25,7 @@ pub(super) fn command(reading: &mut Reading<'_>, statement: &Statement) -> Optio
     let words = split_quoted(&statement.text, Escapes::Kept);
     let mut words = words.unwrap_or_default().into_iter().skip(1);
     let argv = words.next().and_then(|command| split_quoted(&command, Escapes::Read)).unwrap_or_default();
-    let (user, group) = (words.next(), words.next());
+    let (user, group, stray) = (words.next(), words.next(), words.next());
     let (at, keyword) = (statement.at, statement.keyword().to_owned());
     let mut lose = |why: String| {
         reading.notes.not_carried(statement.at, statement.keyword(), why);
@@ -40,6 +40,9 @@ pub(super) fn command(reading: &mut Reading<'_>, statement: &Statement) -> Optio
     }
     if let Some(group) = group {
         lose(format!("the group {}: lvsd runs programs with all groups of their user", shown(&group)));
+    }
+    if let Some(stray) = stray {
+        lose(format!("{} and what is behind it: keepalived does not look at it", shown(&stray)));
     }
     if program.starts_with('/') {
         return Some(Command { argv, user, at, keyword });

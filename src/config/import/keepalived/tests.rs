@@ -156,3 +156,84 @@ fn the_client_certificate_is_taken_only_if_it_can_be_read() {
     assert!(!imported.toml.contains("c.pem\""), "{}", imported.toml);
     assert!(imported.notes.iter().any(|note| note.what == "SSL"), "{:?}", imported.notes);
 }
+
+/// All notes of a file with these lines.
+fn notes(globals: &str, vs: &str, rs: &str) -> String {
+    let text = format!(
+        "global_defs {{\n{globals}\n}}\ntrack_file f {{\nfile /f\n}}\nvirtual_server 192.0.2.1 80 {{\nprotocol TCP\n{vs}\n\
+         real_server 198.51.100.1 80 {{\n{rs}\n}}\n}}\n"
+    );
+    let notes = imported(&text).notes;
+    notes.iter().map(|note| format!("{note}\n")).collect()
+}
+
+/// A block on one line is one statement to keepalived: what is behind the first value of its first keyword is lost, and
+/// was meant.
+#[test]
+fn a_word_that_keepalived_does_not_look_at_is_never_lost_in_silence() {
+    for block in [
+        "TCP_CHECK { connect_port 80 stray }",
+        "TCP_CHECK { connect_timeout 5 stray }",
+        "TCP_CHECK { connect_ip 198.51.100.2 stray }",
+        "TCP_CHECK { bindto 198.51.100.2 stray }",
+        "TCP_CHECK { bind_if eth0 stray }",
+        "TCP_CHECK { retry 2 stray }",
+        "TCP_CHECK { alpha on stray }",
+        "TCP_CHECK stray { connect_port 80 }",
+        "PING_CHECK { delay_loop 5 stray }",
+        "DNS_CHECK { type A stray www.example.org }",
+        "DNS_CHECK { name www.example.org stray A }",
+        "SMTP_CHECK { helo_name a.example stray }",
+        "SMTP_CHECK { host { connect_port 25 stray } }",
+        "HTTP_GET { virtualhost a.example stray\nurl { path / } }",
+        "HTTP_GET { http_protocol 1.1 stray\nurl { path / } }",
+        "HTTP_GET { url { path / stray } }",
+        "HTTP_GET { url { path /\ndigest 00112233445566778899aabbccddeeff stray } }",
+        "HTTP_GET { url { path /\nregex x\nregex_no_match stray } }",
+        "HTTP_GET { url { path /\nvirtualhost a.example stray } }",
+        "SSL_GET { sni_name a.example stray\nurl { path / } }",
+        "SSL_GET { enable_sni on stray\nurl { path / } }",
+        "UDP_CHECK { min_reply_length 3 stray }",
+        "MISC_CHECK { misc_path /bin/x\nmisc_timeout 3 stray }",
+        "MISC_CHECK { misc_path /bin/x\nmisc_dynamic stray }",
+        "MISC_CHECK { misc_path /bin/x\nuser nobody nogroup stray }",
+        "MISC_CHECK { misc_path /bin/x nobody nogroup stray }",
+        "FILE_CHECK { track_file f stray }",
+        "weight 3 stray",
+        "virtualhost a.example stray",
+    ] {
+        assert!(notes("", "", block).contains("stray"), "{block}: {}", notes("", "", block));
+    }
+    for line in [
+        "delay_loop 5 stray",
+        "lb_algo wrr stray",
+        "lvs_sched wrr stray",
+        "persistence_engine sip stray",
+        "virtualhost a.example stray",
+        "ip_family inet stray",
+        "quorum 1 stray",
+        "sorry_server 198.51.100.9 80 stray",
+    ] {
+        assert!(notes("", line, "").contains("stray"), "{line}: {}", notes("", line, ""));
+    }
+    assert!(notes("router_id a stray", "", "").contains("stray"));
+    // Words that are looked at are no strays.
+    let looked_at =
+        "MISC_CHECK { misc_path /bin/x\nuser nobody nogroup }\nFILE_CHECK { track_file f\nweight 3 reverse }";
+    assert!(!notes("", "sorry_server 198.51.100.9 80", looked_at).contains("does not look at"));
+}
+
+/// The packaged service can become nobody else: what it could not run is said before it counts as up for ever.
+#[test]
+fn scripts_of_another_user_are_remarked_on() {
+    let check = "MISC_CHECK { misc_path /bin/x }";
+    let global = notes("script_user nobody", "", check);
+    assert!(
+        global.contains("MISC_CHECK: it is to run as \"nobody\"")
+            && global.contains("script_user: \"nobody\""),
+        "{global}"
+    );
+    let own = notes("", "", "MISC_CHECK { misc_path /bin/x\nuser nobody }");
+    assert!(own.contains("MISC_CHECK: it is to run as \"nobody\""), "{own}");
+    assert!(!notes("", "", check).contains("run as"));
+}

@@ -393,7 +393,8 @@ fn admits(vs: &mut VirtualServer, ip: IpAddr) -> bool {
 
 fn sorry_server(reading: &mut Reading<'_>, vs: &mut VirtualServer, line: &Statement) {
     let words = line.words();
-    let Some(word) = reading.word(line) else { return };
+    reading.beyond(line, 2);
+    let Some(word) = reading.first(line) else { return };
     let Some(ip) = reading.ip(line, &word) else { return };
     let Some(port) = reading.optional_port(line, words.get(2).map(String::as_str)) else { return };
     if let Some(why) = super::reading::unusable_server(ip) {
