@@ -52,6 +52,9 @@ pub struct Status<'a> {
     kernel: Kernel,
     broken_checks: u64,
     dry_run: bool,
+    /// While the kernel refuses every service that could serve.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    nothing_served: bool,
     /// Until the configuration goes back to the one before it, unless it is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     unconfirmed_ms: Option<u64>,
@@ -232,6 +235,7 @@ impl<'a> Status<'a> {
             kernel: Kernel { operations, failures, drift, counted_age_ms },
             broken_checks: snapshot.broken_checks,
             dry_run: snapshot.dry_run,
+            nothing_served: snapshot.nothing_served,
             unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
             frozen: snapshot.frozen.as_ref().map(|frozen| Frozen {
                 for_ms: millis(now.since(frozen.since)),

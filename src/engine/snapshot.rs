@@ -18,6 +18,8 @@ pub struct Snapshot {
     pub broken_checks: u64,
     /// The table is one in memory; likewise.
     pub dry_run: bool,
+    /// Of all services that could serve the kernel has refused each; likewise.
+    pub nothing_served: bool,
     /// When the configuration goes back to the one before it, unless it is confirmed; likewise.
     pub unconfirmed: Option<Time>,
     /// Verdicts stay as they are, since the director itself seems to be sick.

@@ -55,6 +55,7 @@ impl Supervisor {
         snapshot.broken_checks = self.announcer.broken_checks;
         snapshot.dry_run = matches!(self.target, Target::Memory(_));
         snapshot.recent = self.recent.of(name);
+        snapshot.nothing_served = self.health.vitals.is_barred();
         snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
         let (wanted, refusals) = self.wanted();
         self.vips.show(&mut snapshot);

@@ -179,7 +179,7 @@ impl Supervisor {
         let over = if force == Force::Back { self.trial.take() } else { None };
         if force == Force::Back && over.is_none() {
             // Confirmed at the last moment.
-            let status = super::requests::summary(&self.engine);
+            let status = self.summary();
             return self.end_reload(&status);
         }
         let Ready { config, warnings, kinds, digest, pems, mut readings } = ready;
@@ -271,7 +271,7 @@ impl Supervisor {
             ))
         };
         answer_all(answers, &reply);
-        let status = super::requests::summary(&self.engine);
+        let status = self.summary();
         self.end_reload(&status);
     }
 

@@ -157,6 +157,13 @@ impl Supervisor {
         answer(change, on, give(&mut self.engine, selector, change, &note))
     }
 
+    /// How everything stands, in a line: what the service manager shows, and the log on a signal.
+    pub(super) fn summary(&self) -> String {
+        let barred =
+            if self.health.vitals.is_barred() { "; NOTHING IS SERVED: refused by the kernel" } else { "" };
+        format!("{}{barred}", summary(&self.engine))
+    }
+
     /// What the kernel should hold by now, and the last refusal for each service that it holds not so.
     pub(super) fn wanted(&self) -> (Table, BTreeMap<ServiceId, String>) {
         let refusals = self.progress.writing.refusals.iter();
@@ -301,7 +308,7 @@ pub(super) fn find_missing(
 }
 
 /// `3 virtual servers, 2 with quorum; 12 real servers, 11 alive; 12 checks`
-pub(super) fn summary(engine: &Engine) -> String {
+fn summary(engine: &Engine) -> String {
     let pools = engine.virtual_servers();
     let up = pools.iter().filter(|p| p.is_quorum_up()).count();
     let servers = pools.iter().flat_map(crate::engine::VirtualServer::real_servers);

@@ -245,7 +245,7 @@ impl Supervisor {
             }
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
             Input::Signal(Signal::Reload) => self.begin_reload(Wish::default()),
-            Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Signal(Signal::Status) => info!("{}", self.summary()),
             Input::Listener => self.announcer.show(self.engine.virtual_servers()),
             Input::Broken => return ControlFlow::Break(End::Broken),
             Input::Timeout => {}
@@ -311,7 +311,7 @@ impl Supervisor {
         if !self.progress.synced || !self.manager.is_present() {
             return;
         }
-        let text = super::requests::summary(&self.engine);
+        let text = self.summary();
         if text != self.progress.status {
             self.manager.status(&text);
             self.progress.status = text;
@@ -333,7 +333,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled, open, held } => {
+            Report::Written { ticket, operations, failed, settled, open, held, barred } => {
+                self.health.vitals.note_barred(barred);
                 self.progress.writing.note(ticket, &failed, open, held);
                 self.counters.note_written(ticket, failed.len(), now);
                 self.progress.counters.operations += operations as u64;
@@ -381,7 +382,7 @@ impl Supervisor {
     fn first_sync(&mut self, failed: usize) {
         self.progress.synced = true;
         self.health.vitals.note_first_sync();
-        let text = super::requests::summary(&self.engine);
+        let text = self.summary();
         self.manager.status(&text);
         self.manager.ready();
         if failed == 0 {

@@ -67,6 +67,40 @@ fn a_daemon_with_nothing_to_do_is_ready() {
     assert_eq!(place.status()["virtual_servers"], json!([]));
 }
 
+/// Clients that follow readiness would come to a director that serves nothing.
+#[test]
+fn a_daemon_whose_services_are_all_refused_is_not_ready() {
+    let backend = Backend::new();
+    let served = |schedulers: &[&str]| {
+        let mut text = "http = \"127.0.0.1:0\"\n[defaults]\ncheck = { tcp = {} }\n".to_owned();
+        for (number, scheduler) in schedulers.iter().enumerate() {
+            text += &format!(
+                "[[virtual_server]]\naddress = \"192.0.2.1{number}:80\"\nscheduler = \"{scheduler}\"\n\
+                 [[virtual_server.real_server]]\naddress = \"{}\"\n",
+                backend.address
+            );
+        }
+        text
+    };
+    let place = Place::new(&served(&["wrrr", "wrrr"]));
+    let daemon = place.start();
+    let (status, body) = daemon.page("/readyz");
+    assert_eq!((status, body.as_str()), (503, r#"{"status":"not_ready","failed":["first-sync"]}"#));
+    assert_eq!(daemon.page("/healthz").0, 200, "a restart would not help");
+    let said = place.ask("status").stdout;
+    assert!(
+        said.contains("NOTHING IS SERVED: the kernel has refused every service that could serve"),
+        "{said}"
+    );
+    assert_eq!(place.status()["nothing_served"], true);
+    for schedulers in [["wrrr", "wrr"], ["wrr", "wrr"]] {
+        place.configure(&served(&schedulers));
+        place.ask("reload");
+        assert_eq!(daemon.page("/readyz").0, 200, "{schedulers:?}");
+        assert_eq!(place.status()["nothing_served"], json!(null), "{schedulers:?}");
+    }
+}
+
 #[test]
 fn usr1_writes_the_state_to_the_log() {
     let (first, second) = (Backend::new(), Backend::new());

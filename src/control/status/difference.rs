@@ -17,8 +17,17 @@ pub enum Difference {
 }
 
 pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
-    let Snapshot { virtual_servers, kernel, broken_checks, dry_run, counted, unconfirmed, frozen, recent } =
-        after;
+    let Snapshot {
+        virtual_servers,
+        kernel,
+        broken_checks,
+        dry_run,
+        nothing_served,
+        counted,
+        unconfirmed,
+        frozen,
+        recent,
+    } = after;
     let same_order = virtual_servers.len() == before.virtual_servers.len()
         && before.virtual_servers.iter().zip(virtual_servers).all(|(old, new)| are_same(old, new));
     if !same_order || dry_run != &before.dry_run {
@@ -36,14 +45,15 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         kernel: *kernel,
         broken_checks: *broken_checks,
         dry_run: *dry_run,
+        nothing_served: *nothing_served,
         counted: *counted,
         unconfirmed: *unconfirmed,
         frozen: frozen.clone(),
         recent: recent.iter().take_while(|happened| happened.number > known).cloned().collect(),
     };
-    let around = (kernel, broken_checks, counted, unconfirmed, frozen)
-        != (&before.kernel, &before.broken_checks, &before.counted, &before.unconfirmed, &before.frozen);
-    if around || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
+    let around = |s: &Snapshot| (s.kernel, s.broken_checks, s.nothing_served, s.counted, s.unconfirmed);
+    let is_other = around(before) != around(after) || frozen != &before.frozen;
+    if is_other || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
         Difference::Some(Box::new(some))
     } else {
         Difference::Nothing

@@ -23,6 +23,9 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
     if snapshot.dry_run {
         blocks.push("dry run: the table is in memory, the kernel's is not touched".to_owned());
     }
+    if snapshot.nothing_served {
+        blocks.push("NOTHING IS SERVED: the kernel has refused every service that could serve".to_owned());
+    }
     if let Some(until) = snapshot.unconfirmed {
         let left = duration::display(until.since(now));
         blocks.push(format!("NOT CONFIRMED: goes back in {left} unless lvsd confirm comes"));

@@ -90,6 +90,7 @@ fn snapshot() -> Snapshot {
     refused.installed = false;
     refused.missing = true;
     Snapshot {
+        nothing_served: false,
         unconfirmed: None,
         frozen: None,
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },

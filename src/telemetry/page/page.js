@@ -15,7 +15,7 @@
 
   // What is known, as of the last message. Ages have become moments of this machine's clock.
   let pools = new Map();
-  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, until: null, frozen: null };
+  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, unserved: false, until: null, frozen: null };
   let recent = [];
   let counted = null;
   let sections = new Map();
@@ -110,9 +110,9 @@
     const now = Date.now();
     const before = pools;
     if (whole) pools = new Map();
-    const { name, kernel, broken_checks, dry_run, unconfirmed_ms, frozen } = document;
+    const { name, kernel, broken_checks, dry_run, nothing_served, unconfirmed_ms, frozen } = document;
     const until = unconfirmed_ms === undefined ? null : now + unconfirmed_ms;
-    facts = { name, kernel, broken_checks, dry_run, until, frozen: frozen || null };
+    facts = { name, kernel, broken_checks, dry_run, unserved: Boolean(nothing_served), until, frozen: frozen || null };
     for (const news of document.virtual_servers) {
       const old = whole ? null : pools.get(news.name);
       const servers = old ? old.servers : new Map();
@@ -226,6 +226,9 @@
     items.push(item("soft", "⇄", sum.active, "active connections" + (counted === null ? "" : ", " + perSecond(sum.rate) + " new/s")));
     $("totals").replaceChildren(...items);
     const remarks = [];
+    if (facts.unserved) {
+      remarks.push(el("li", "bad", el("span", "bad-word", "! NOTHING IS SERVED: "), "the kernel has refused every service that could serve."));
+    }
     if (facts.until !== null) {
       remarks.push(el("li", "bad", el("span", "bad-word", "! NOT CONFIRMED: "), "a reload is on trial, and goes back unless ", el("code", "", "lvsd confirm"), " comes; ", moment(facts.until, "left")));
     }
