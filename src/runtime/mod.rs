@@ -22,6 +22,7 @@ mod front;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod history;
+mod in_force;
 mod inquiries;
 mod kernel;
 mod loading;

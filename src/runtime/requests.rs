@@ -161,7 +161,7 @@ impl Supervisor {
     pub(super) fn summary(&self) -> String {
         let barred =
             if self.health.vitals.is_barred() { "; NOTHING IS SERVED: refused by the kernel" } else { "" };
-        format!("{}{barred}", summary(&self.engine))
+        format!("{}{barred}{}", summary(&self.engine), self.in_force())
     }
 
     /// What the kernel should hold by now, and the last refusal for each service that it holds not so.

@@ -37,7 +37,7 @@ use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
 use crate::engine::model::{Config, Drift, OnStop};
 use crate::engine::self_test::{self, Canary};
-use crate::engine::snapshot::KernelCounters;
+use crate::engine::snapshot::{KernelCounters, NotInForce};
 use crate::engine::{Engine, Time};
 use crate::health::{Aggregator, Heartbeat};
 use crate::telemetry::log::Log;
@@ -68,6 +68,8 @@ pub(super) struct Supervisor {
     pub(super) planning: Planning,
     pub(super) checking: Checking,
     pub(super) trial: Option<Trial>,
+    /// The file, if what runs is another.
+    pub(super) not_in_force: Option<NotInForce>,
     /// Of the files of the configuration in force.
     pub(super) digest: String,
     pub(super) pems: PemFiles,
@@ -236,7 +238,7 @@ impl Supervisor {
             Input::Scrape(scrape) => self.answer_scrape(scrape),
             Input::Look(look) => self.answer_look(look, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
-            Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
+            Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal, now),
             Input::Planned(planned) => self.handle_planned(*planned),
             Input::Saved(result) => {
                 self.counters.note_saved(&result);

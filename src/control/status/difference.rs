@@ -23,6 +23,7 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         broken_checks,
         dry_run,
         nothing_served,
+        not_in_force,
         counted,
         unconfirmed,
         frozen,
@@ -46,13 +47,15 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         broken_checks: *broken_checks,
         dry_run: *dry_run,
         nothing_served: *nothing_served,
+        not_in_force: not_in_force.clone(),
         counted: *counted,
         unconfirmed: *unconfirmed,
         frozen: frozen.clone(),
         recent: recent.iter().take_while(|happened| happened.number > known).cloned().collect(),
     };
     let around = |s: &Snapshot| (s.kernel, s.broken_checks, s.nothing_served, s.counted, s.unconfirmed);
-    let is_other = around(before) != around(after) || frozen != &before.frozen;
+    let said = (frozen, not_in_force) != (&before.frozen, &before.not_in_force);
+    let is_other = said || around(before) != around(after);
     if is_other || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
         Difference::Some(Box::new(some))
     } else {

@@ -8,8 +8,8 @@ use crate::control::duration;
 use crate::control::text::clean;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{
-    AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
-    VirtualServerStatus,
+    AnnouncementStatus, CheckStatus, KernelCounters, NotInForce, Order, OrderNote, RealServerStatus,
+    Snapshot, VirtualServerStatus,
 };
 use crate::engine::table::ServiceId;
 use crate::engine::time::Time;
@@ -25,6 +25,10 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
     }
     if snapshot.nothing_served {
         blocks.push("NOTHING IS SERVED: the kernel has refused every service that could serve".to_owned());
+    }
+    if let Some(NotInForce { kind: _, since, text }) = &snapshot.not_in_force {
+        let lasts = duration::display(now.since(*since));
+        blocks.push(format!("THE FILE IS NOT IN FORCE for {lasts}: {}", clean(text)));
     }
     if let Some(until) = snapshot.unconfirmed {
         let left = duration::display(until.since(now));

@@ -91,6 +91,7 @@ fn snapshot() -> Snapshot {
     refused.missing = true;
     Snapshot {
         nothing_served: false,
+        not_in_force: None,
         unconfirmed: None,
         frozen: None,
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
