@@ -17,6 +17,7 @@ mod checking;
 mod clock;
 mod cost;
 mod counters;
+mod drift;
 mod failures;
 mod front;
 #[cfg(feature = "fuzzing")]

@@ -35,7 +35,7 @@ use super::trial::Trial;
 use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, OnStop};
+use crate::engine::model::{Config, OnStop};
 use crate::engine::self_test::{self, Canary};
 use crate::engine::snapshot::{KernelCounters, NotInForce};
 use crate::engine::{Engine, Time};
@@ -113,7 +113,7 @@ pub(super) struct Progress {
     status: String,
     /// What the kernel was last told to be set to.
     settings: Settings,
-    told: Told,
+    pub(super) told: Told,
     pub(super) counters: KernelCounters,
     pub(super) writing: Writing,
     next_tick: Time,
@@ -357,22 +357,8 @@ impl Supervisor {
                     self.first_sync(failed.len());
                 }
             }
-            Report::Drifted(drifted) => {
-                self.progress.counters.drift += drifted.repairs.len() as u64;
-                let does =
-                    if self.config.daemon.drift == Drift::Repair { "repairing" } else { "left as it is" };
-                let found: Vec<_> = drifted.repairs.iter().map(|r| (r.service(), r.to_string())).collect();
-                self.progress.told.tell_drift(does, &found, now);
-            }
-            Report::Surprised(errors) => {
-                let (by_hand, lost): (Vec<_>, Vec<_>) =
-                    errors.into_iter().partition(|error| error.errno().is_some());
-                self.progress.counters.drift += by_hand.len() as u64;
-                self.progress.counters.failures += lost.len() as u64;
-                self.progress.told.tell_operations(&failures::lines(&lost), now);
-                let found: Vec<_> = by_hand.iter().map(|e| (e.service(), e.to_string())).collect();
-                self.progress.told.tell_drift("trying again", &found, now);
-            }
+            Report::Drifted(drifted) => self.handle_drifted(&drifted, now),
+            Report::Surprised(errors) => self.handle_surprise(errors, now),
             Report::Failed(error) => {
                 self.counters.note_request_error();
                 self.progress.told.tell_request(&error, now);
