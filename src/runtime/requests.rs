@@ -254,7 +254,15 @@ fn candidates(intro: &str, servers: &[Server]) -> String {
     for server in servers {
         pools.entry(server.real_server.id).or_default().push(&server.virtual_server.name);
     }
-    let lines = pools.iter().map(|(id, names)| format!("\n  {id} in {}", names.join(", ")));
+    let several = pools.len() > 1;
+    let lines = pools.iter().map(|(id, names)| {
+        // Its address alone is that of the others too.
+        let named = match id.port {
+            None if several => format!(" (named {})", std::net::SocketAddr::new(id.address, 0)),
+            Some(_) | None => String::new(),
+        };
+        format!("\n  {id} in {}{named}", names.join(", "))
+    });
     let list: String = lines.collect();
     if list.is_empty() { list } else { format!("{intro}{list}") }
 }
