@@ -197,6 +197,7 @@ fn complaint(check: &CheckStatus, now: Time) -> Option<String> {
     };
     let line = match &check.last {
         _ if check.up && check.failures == 0 => return None,
+        None if check.has_run => format!("{INDENT}{}{mode}: has not run since the start", check.kind),
         None => format!("{INDENT}{}{mode}: has not run yet", check.kind),
         Some(last) => format!(
             "{INDENT}{}{mode}: {} ({} failed, last {} ago)",
