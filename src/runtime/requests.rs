@@ -13,7 +13,8 @@ use super::supervisor::Supervisor;
 use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
 use crate::control::{Peer, Reply, counted, status, stream};
-use crate::engine::model::RealServerId;
+use crate::engine::inquiry::{CheckInquiry, Inquiry};
+use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
@@ -154,6 +155,9 @@ impl Supervisor {
             since: now,
             until: on.duration.map(|duration| now + duration),
         };
+        if change == OrderChange::Enable {
+            return enable(&mut self.engine, give, selector, on, &note);
+        }
         answer(change, on, give(&mut self.engine, selector, change, &note))
     }
 
@@ -209,11 +213,55 @@ fn answer(change: OrderChange, on: &Subject, result: Result<Ordered, OrderRefusa
     }
 }
 
+/// What an end of orders comes to depends on what there was to end, and on what else holds the server back.
+fn enable(
+    engine: &mut Engine,
+    give: Give,
+    selector: Selector<'_>,
+    on: &Subject,
+    note: &OrderNote,
+) -> Reply {
+    let inquire = |engine: &Engine| engine.inquire(selector).unwrap_or_default();
+    let had_order: Vec<bool> = inquire(engine).iter().map(|before| before.status.order.is_some()).collect();
+    let reply = give(engine, selector, OrderChange::Enable, note);
+    let Ok(ordered) = reply else { return answer(OrderChange::Enable, on, reply) };
+    let mut pools: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (after, had_order) in inquire(engine).iter().zip(had_order) {
+        let words = enabled(after, if had_order { "enabled" } else { "nothing to end" });
+        pools.entry(words).or_default().push(after.virtual_server.name.clone());
+    }
+    let address = ordered.servers.first().map(|s| s.real_server.id.to_string()).unwrap_or_default();
+    let lines = pools.iter().map(|(words, names)| format!("{address} in {}: {words}", names.join(", ")));
+    Reply::done(lines.collect::<Vec<_>>().join("\n") + &quorums(&ordered))
+}
+
+/// `enabled; still weight 0 by root; still DOWN: connect: connection refused (ECONNREFUSED)`
+fn enabled(after: &Inquiry, done: &str) -> String {
+    let mut words = done.to_owned();
+    if let Some(set) = &after.status.operator_weight {
+        words.push_str(&format!("; still weight {} by {}", set.weight, set.note.by));
+    }
+    let is_down = |check: &&CheckInquiry| check.check.mode == Mode::Enforce && !check.state.up;
+    if let Some(check) = after.checks.iter().find(is_down) {
+        let kind = check.check.probe.kind.name();
+        match check.state.last.as_ref().filter(|_| check.state.has_run) {
+            Some(last) => words.push_str(&format!("; still DOWN: {kind} check: {}", last.detail)),
+            None => words.push_str(&format!("; still DOWN: its {kind} check has not succeeded yet")),
+        }
+    }
+    words
+}
+
 /// `198.51.100.11:80 in web, api: drained`, and a line for each quorum that it moved.
 fn carried_out(change: OrderChange, ordered: &Ordered) -> String {
     let address = ordered.servers.first().map(|s| s.real_server.id.to_string()).unwrap_or_default();
     let pools: Vec<&str> = ordered.servers.iter().map(|s| s.virtual_server.name.as_str()).collect();
-    let mut text = format!("{address} in {}: {}", pools.join(", "), order_name(change));
+    format!("{address} in {}: {}{}", pools.join(", "), order_name(change), quorums(ordered))
+}
+
+/// A line for each quorum that an order moved, each behind a line break.
+fn quorums(ordered: &Ordered) -> String {
+    let mut text = String::new();
     for (pool, quorum) in &ordered.quorums {
         let name = &pool.name;
         let line = match (quorum.kind, &pool.sorry_server) {

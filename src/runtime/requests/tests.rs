@@ -136,6 +136,42 @@ fn an_order_says_whom_it_concerned_and_what_it_cost() {
     );
 }
 
+/// Whoever reads "enabled" sends clients: what still holds the server back is said with it.
+#[test]
+fn enable_says_what_it_ended_and_what_still_holds_the_server_back() {
+    let pools = [pool("web", "192.0.2.10:80", &[FIRST]), pool("api", "192.0.2.11:80", &[FIRST])];
+    let mut engine = engine(&config(pools.to_vec()));
+    let on = |address: &str, inside: Option<&str>| Subject {
+        address: crate::control::protocol::parse_address(address).unwrap(),
+        virtual_server: inside.map(str::to_owned),
+        reason: None,
+        duration: None,
+    };
+    let note = OrderNote { by: "root".to_owned(), reason: None, since: NOW, until: None };
+    let mut give = |change, address: &str, inside: Option<&str>| {
+        let on = on(address, inside);
+        let place = Place { address: on.address, virtual_server: on.virtual_server.clone() };
+        let selector = super::super::inquiries::selector(&place);
+        match change {
+            OrderChange::Enable => enable(&mut engine, Engine::handle_order, selector, &on, &note).text,
+            _ => answer(change, &on, engine.handle_order(selector, change, &note)).text,
+        }
+    };
+    assert_eq!(give(OrderChange::Enable, FIRST, None), format!("{FIRST} in web, api: nothing to end"));
+    give(OrderChange::Drain, FIRST, Some("api"));
+    give(OrderChange::Weight(0), FIRST, Some("web"));
+    let said = give(OrderChange::Enable, FIRST, None);
+    let wanted = format!(
+        "{FIRST} in api: enabled\n{FIRST} in web: nothing to end; still weight 0 by root\napi has its quorum again"
+    );
+    assert_eq!(said, wanted);
+    give(OrderChange::Disable, FIRST, Some("web"));
+    assert_eq!(
+        give(OrderChange::Enable, FIRST, Some("web")),
+        format!("{FIRST} in web: enabled; still weight 0 by root")
+    );
+}
+
 /// A host is not one of its servers, also where that is configured as the host alone is written.
 #[test]
 fn a_host_that_is_several_real_servers_is_none_of_them() {
