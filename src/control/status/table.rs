@@ -114,8 +114,9 @@ fn announcement(status: &AnnouncementStatus) -> String {
 fn real_servers(servers: &[RealServerStatus], now: Time, lines: &mut Vec<String>) {
     let heading = ["real server", "state", "for", "weight"].map(str::to_owned);
     let cells = |rs: &RealServerStatus| {
-        let lasts = duration::display(now.since(rs.since));
-        [rs.address.to_string(), state(rs), lasts, weight(rs)]
+        // Of the state that is shown: an order is part of it, and may have come later than the verdict.
+        let since = rs.order.as_ref().map_or(rs.since, |order| order.note.since.max(rs.since));
+        [rs.address.to_string(), state(rs), duration::display(now.since(since)), weight(rs)]
     };
     let rows: Vec<[String; 4]> = servers.iter().map(cells).collect();
     let widths = rows.iter().chain([&heading]).fold([0; 4], |mut widths, row| {

@@ -82,7 +82,8 @@
     datedNote(note.weight_note, now);
   }
   function dated(server, pool, now) {
-    server.at = now - server.age_ms;
+    const { override, age_ms } = server;
+    server.at = now - (override && override.order ? Math.min(age_ms, override.age_ms) : age_ms);
     datedNote(server.override, now);
     for (const check of server.checks) if (check.last) check.last.at = now - check.last.age_ms;
     server.state = stateOf(server);
