@@ -116,6 +116,12 @@ pub struct Load {
     pub drained: bool,
     /// All its entries have weight 0 in the kernel, as far as is known.
     pub weightless: bool,
+    /// None of its entries is there.
+    #[serde(default)]
+    pub absent: bool,
+    /// It is down, in every virtual server meant.
+    #[serde(default)]
+    pub down: bool,
     /// Counts the looks at the kernel: two answers with the same number know the same.
     pub looks: u64,
     /// Connections of services other than UDP.
