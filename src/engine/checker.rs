@@ -63,10 +63,12 @@ impl Last {
         Self { ok, microseconds, detail: detail.into(), at }
     }
 
+    /// Without what a server or a script has said: that is quoted, and may be a secret, which no file keeps.
     fn shortened(&self) -> Self {
         let Self { ok, microseconds, ref detail, at } = *self;
-        let detail = match detail.get(..detail.floor_char_boundary(REMEMBERED)) {
-            Some(begin) if detail.len() > REMEMBERED => format!("{begin}…").into(),
+        let own = detail.split('"').next().unwrap_or_default();
+        let detail = match own.get(..own.floor_char_boundary(REMEMBERED)) {
+            Some(begin) if begin.len() < detail.len() => format!("{begin}…").into(),
             _ => detail.clone(),
         };
         Self { ok, microseconds, detail, at }

@@ -214,13 +214,7 @@ fn answer(change: OrderChange, on: &Subject, result: Result<Ordered, OrderRefusa
 }
 
 /// What an end of orders comes to depends on what there was to end, and on what else holds the server back.
-fn enable(
-    engine: &mut Engine,
-    give: Give,
-    selector: Selector<'_>,
-    on: &Subject,
-    note: &OrderNote,
-) -> Reply {
+fn enable(engine: &mut Engine, give: Give, selector: Selector<'_>, on: &Subject, note: &OrderNote) -> Reply {
     let inquire = |engine: &Engine| engine.inquire(selector).unwrap_or_default();
     let had_order: Vec<bool> = inquire(engine).iter().map(|before| before.status.order.is_some()).collect();
     let reply = give(engine, selector, OrderChange::Enable, note);

@@ -117,7 +117,9 @@ fn a_restart_keeps_since_when_everything_is_as_it_is() {
         ages.map(|of| of["age_ms"].as_u64().expect("an age"))
     };
     // Longer than a start takes.
-    let before = within("they have been so for a while", || Some(ages()).filter(|all| all.iter().all(|age| *age > 2500)));
+    let before = within("they have been so for a while", || {
+        Some(ages()).filter(|all| all.iter().all(|age| *age > 2500))
+    });
     daemon.signal(Signal::SIGTERM);
     assert!(daemon.wait().success());
     let file = std::fs::read_to_string(place.path("state.json")).expect("a state file");

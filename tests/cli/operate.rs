@@ -23,7 +23,11 @@ fn check_now_tells_an_order_from_a_verdict() {
         let text = said.stdout + &said.stderr;
         let line = text.lines().next().expect("a line");
         assert!(line.starts_with(&format!("{} in web: {state}", backend.address)), "{given}: {text}");
-        assert_eq!((said.code, state.contains(" by ")), (Some(code), line.contains(" by ")), "{given}: {text}");
+        assert_eq!(
+            (said.code, state.contains(" by ")),
+            (Some(code), line.contains(" by ")),
+            "{given}: {text}"
+        );
     };
     check("disable", 0, "up, disabled by ");
     check("drain", 0, "up, drained by ");

@@ -183,14 +183,22 @@ fn since_when_and_why_are_kept_within_one_boot() {
             r#""delta":-5,"heard":999000000000,"last":[false,7,70,"connect: refused"]"#,
         );
     assert_eq!(parse(&golden, BOOT, NOW), Ok(dated()));
-    assert_eq!(parse(&render(&dated(), BOOT).text, BOOT, NOW), Ok(dated()), "said once, however many restarts");
+    assert_eq!(
+        parse(&render(&dated(), BOOT).text, BOOT, NOW),
+        Ok(dated()),
+        "said once, however many restarts"
+    );
     let other = parse(&golden, OTHER_BOOT, NOW).unwrap();
     let pool = &other.memory.virtual_servers[0];
     assert_eq!((pool.since, pool.real_servers[0].since), (None, None));
     assert!(pool.real_servers[0].checks.iter().all(|(_, state)| state.last.is_none()));
     for (from, to) in [(r#""since":5,"#, r#""since":"x","#), (r#""since":[false,6]"#, r#""since":6"#)] {
         let (state, left_out) = parse_loosely(&golden.replace(from, to)).unwrap();
-        assert_eq!((left_out.len(), state.memory.virtual_servers[0].real_servers.len()), (1, 2), "{left_out:?}");
+        assert_eq!(
+            (left_out.len(), state.memory.virtual_servers[0].real_servers.len()),
+            (1, 2),
+            "{left_out:?}"
+        );
     }
 }
 
