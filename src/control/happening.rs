@@ -59,6 +59,8 @@ pub enum What {
     /// Services came into the table or left it, and why.
     Active(Box<str>),
     Inactive(Box<str>),
+    /// Somebody else has changed the kernel's table: what of it, and what becomes of that.
+    Drift(Box<str>),
     /// A rule began to keep failed servers in the table, or keeps none any more.
     GuardBegan(Box<str>),
     GuardEnded(Box<str>),
@@ -198,6 +200,7 @@ impl What {
             Self::Reload(_) => "reload",
             Self::Active(_) => "active",
             Self::Inactive(_) => "inactive",
+            Self::Drift(_) => "drift",
             Self::GuardBegan(_) => "guard_began",
             Self::GuardEnded(_) => "guard_ended",
             Self::Started => "started",
@@ -237,6 +240,7 @@ impl What {
             Self::Active(text) | Self::Inactive(text) | Self::GuardBegan(text) | Self::GuardEnded(text) => {
                 clean(text)
             }
+            Self::Drift(text) => format!("CHANGED BY OTHERS in the kernel's table: {}", clean(text)),
             Self::Started => "the daemon has started".to_owned(),
             Self::Stopping => "the daemon is stopping".to_owned(),
             Self::ReloadRefused(text) => format!("RELOAD REFUSED: {}", clean(text)),

@@ -116,6 +116,12 @@ pub struct Load {
     pub drained: bool,
     /// All its entries have weight 0 in the kernel, as far as is known.
     pub weightless: bool,
+    /// None of its entries is there.
+    #[serde(default)]
+    pub absent: bool,
+    /// It is down, in every virtual server meant.
+    #[serde(default)]
+    pub down: bool,
     /// Counts the looks at the kernel: two answers with the same number know the same.
     pub looks: u64,
     /// Connections of services other than UDP.
@@ -290,6 +296,8 @@ struct Version {
     version: u32,
 }
 
+/// What names a real server. Port 0 stands for one that is configured without, where others of its address have theirs.
+///
 /// `198.51.100.11:80`, `[2001:db8::1]:80`, `198.51.100.11`, `2001:db8::1`, `[2001:db8::1]`
 pub fn parse_address(text: &str) -> Result<RealServerId, String> {
     let with_port =
@@ -300,7 +308,6 @@ pub fn parse_address(text: &str) -> Result<RealServerId, String> {
     let portless = |address| RealServerId { address, port: None };
     let id = with_port.ok().or_else(|| bare().ok().map(portless)).or_else(|| bracketed().map(portless));
     match id {
-        Some(RealServerId { port: Some(0), .. }) => Err("port 0 is no port of a real server".to_owned()),
         Some(id) => Ok(id),
         None => {
             Err("an address is written 198.51.100.11:80 or [2001:db8::1]:80, the port as configured"

@@ -11,8 +11,8 @@ use super::protocol::{Reply, VERSION};
 use crate::engine::Guard;
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{
-    AnnouncementStatus, CheckStatus, Happened, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
-    SorryServerStatus, VirtualServerStatus,
+    AnnouncementStatus, CheckStatus, Happened, KernelCounters, NotInForceKind, Order, OrderNote,
+    RealServerStatus, Snapshot, SorryServerStatus, VirtualServerStatus,
 };
 use crate::engine::time::Time;
 
@@ -52,6 +52,11 @@ pub struct Status<'a> {
     kernel: Kernel,
     broken_checks: u64,
     dry_run: bool,
+    /// While the kernel refuses every service that could serve.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    nothing_served: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_in_force: Option<FileNotInForce<'a>>,
     /// Until the configuration goes back to the one before it, unless it is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     unconfirmed_ms: Option<u64>,
@@ -63,6 +68,14 @@ pub struct Status<'a> {
     frozen: Option<Frozen<'a>>,
     /// The newest first.
     recent: Vec<Recent<'a>>,
+}
+
+/// The file is other than the configuration that runs.
+#[derive(Debug, Serialize)]
+struct FileNotInForce<'a> {
+    kind: &'static str,
+    age_ms: u64,
+    text: &'a str,
 }
 
 /// The daemon takes its own host for sick.
@@ -235,6 +248,15 @@ impl<'a> Status<'a> {
             kernel: Kernel { operations, failures, drift, counted_age_ms },
             broken_checks: snapshot.broken_checks,
             dry_run: snapshot.dry_run,
+            nothing_served: snapshot.nothing_served,
+            not_in_force: snapshot.not_in_force.as_ref().map(|file| FileNotInForce {
+                kind: match file.kind {
+                    NotInForceKind::Refused => "refused",
+                    NotInForceKind::Reverted => "reverted",
+                },
+                age_ms: millis(now.since(file.since)),
+                text: &file.text,
+            }),
             unconfirmed_ms: snapshot.unconfirmed.map(|until| millis(until.since(now))),
             lacks: &snapshot.lacks,
             frozen: snapshot.frozen.as_ref().map(|frozen| Frozen {

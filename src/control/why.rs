@@ -13,7 +13,7 @@ use super::text::{clean, latency, micros, millis};
 use crate::engine::Guard;
 use crate::engine::inquiry::{CheckInquiry, Inquiry, NextRun};
 use crate::engine::model::{Mode, RealServerId, WeightChange};
-use crate::engine::snapshot::{Order, OrderNote};
+use crate::engine::snapshot::{Order, OrderNote, Override};
 use crate::engine::time::Time;
 
 /// One real server in one virtual server, with its history, newest first.
@@ -44,8 +44,7 @@ pub fn results(inquiries: &[Inquiry], now: Time) -> (String, Passed) {
     let mut passed = Passed::All;
     for inquiry in inquiries {
         let (address, pool) = (inquiry.status.address, clean(&inquiry.virtual_server.name));
-        let state = if inquiry.status.alive { "up" } else { "DOWN" };
-        lines.push(format!("{address} in {pool}: {state}"));
+        lines.push(format!("{address} in {pool}: {}", standing(inquiry)));
         if inquiry.checks.is_empty() {
             lines.push("  no checks".to_owned());
         }
@@ -58,6 +57,22 @@ pub fn results(inquiries: &[Inquiry], now: Time) -> (String, Passed) {
         }
     }
     (lines.join("\n"), passed)
+}
+
+/// By its checks, and what an operator wants of it: an order says nothing of whether it is well.
+fn standing(inquiry: &Inquiry) -> String {
+    let fails = inquiry.checks.iter().any(|check| check.check.mode == Mode::Enforce && !check.state.up);
+    let state = if fails { "DOWN" } else { "up" };
+    match inquiry.status.order.as_ref() {
+        None => state.to_owned(),
+        Some(Override { order, note }) => {
+            let ordered = match order {
+                Order::Drain => "drained",
+                Order::Disable => "disabled",
+            };
+            format!("{state}, {ordered} by {}", clean(&note.by))
+        }
+    }
 }
 
 /// A server that is no longer configured, but was.

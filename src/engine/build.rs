@@ -32,7 +32,7 @@ pub(super) fn build_pools(
             let starts_down = |alpha| plan.starts_down((index, server.id), alpha);
             let orders = plan.heirs.get(&(index, server.id)).cloned().unwrap_or_default();
             let mut built = build_server(server, before, orders, past, starts_down);
-            built.since = before.and_then(|b| b.since).unwrap_or(now);
+            built.since = before.and_then(|b| b.since(built.was_alive)).unwrap_or(now);
             built
         });
         let quorum_up = plan.carried.quorum_up.get(index).copied().flatten().unwrap_or(false);

@@ -54,10 +54,33 @@ impl Last {
     }
 }
 
+/// Bytes of the words that survive a restart: all servers may be down at once.
+const REMEMBERED: usize = 160;
+
+impl Last {
+    /// One of an earlier run.
+    pub fn recalled(ok: bool, microseconds: u32, detail: &str, at: Time) -> Self {
+        Self { ok, microseconds, detail: detail.into(), at }
+    }
+
+    /// Without what a server or a script has said: that is quoted, and may be a secret, which no file keeps.
+    fn shortened(&self) -> Self {
+        let Self { ok, microseconds, ref detail, at } = *self;
+        let own = detail.split('"').next().unwrap_or_default();
+        let detail = match own.get(..own.floor_char_boundary(REMEMBERED)) {
+            Some(begin) if begin.len() < detail.len() => format!("{begin}…").into(),
+            _ => detail.clone(),
+        };
+        Self { ok, microseconds, detail, at }
+    }
+}
+
 impl CheckerState {
-    pub(super) const fn without_last(&self) -> Self {
-        let Self { up, has_run, failures, successes, weight, heard, last: _ } = *self;
-        Self { up, has_run, failures, successes, weight, heard, last: None }
+    /// What a later start should know: of the last result only why it is down, in few words.
+    pub(super) fn remembered(&self) -> Self {
+        let Self { up, has_run, failures, successes, weight, heard, ref last } = *self;
+        let last = last.as_ref().filter(|_| !up).map(Last::shortened);
+        Self { up, has_run, failures, successes, weight, heard, last }
     }
 
     /// A checker that has never run and is assumed to be `up`.

@@ -30,6 +30,8 @@ pub struct RememberedVirtualServer {
     pub name: String,
     pub services: Vec<ServiceId>,
     pub quorum_up: bool,
+    /// Since when that is so; unknown of a file that does not say it.
+    pub since: Option<Time>,
     pub real_servers: Vec<RememberedRealServer>,
 }
 
@@ -40,8 +42,17 @@ pub struct RememberedRealServer {
     pub operator_weight: Option<Box<OperatorWeight>>,
     /// When it failed, if it stays in the table all the same.
     pub kept: Option<Time>,
-    /// Checks that have run; without their last results, which are for people to read.
+    /// How it stood, and since when; unknown of a file that does not say it.
+    pub since: Option<Since>,
+    /// Checks that have run; of those that are down with their last results, for people to read.
     pub checks: Few<(Identity, CheckerState)>,
+}
+
+/// A state and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Since {
+    pub alive: bool,
+    pub at: Time,
 }
 
 impl Memory {
@@ -50,6 +61,7 @@ impl Memory {
             name: pool.config.name.clone(),
             services: pool.config.services.clone(),
             quorum_up: pool.quorum_up,
+            since: Some(pool.since),
             real_servers: pool
                 .real_servers
                 .iter()
@@ -58,6 +70,7 @@ impl Memory {
                     order: server.order.clone(),
                     operator_weight: server.operator_weight.clone(),
                     kept: server.kept.then_some(server.since),
+                    since: Some(Since { alive: server.was_alive, at: server.since }),
                     checks: remembered_checks(server),
                 })
                 .collect(),
@@ -93,16 +106,18 @@ impl Memory {
         {
             servers.entry(server.id).or_insert_with(|| PastServer {
                 kept: server.kept.is_some(),
-                since: server.kept,
+                since: server.since.map(|since| since.at).or(server.kept),
+                since_alive: server.since.map(|since| since.alive).or(server.kept.map(|_| false)),
                 checkers: server.checks.iter().cloned().collect(),
                 ..PastServer::default()
             });
         }
-        Some(PastPool { quorum_up: Some(first.quorum_up), servers, ..PastPool::default() })
+        let (quorum_up, since) = (Some(first.quorum_up), first.since);
+        Some(PastPool { quorum_up, since, servers, ..PastPool::default() })
     }
 }
 
 fn remembered_checks(server: &RealServer) -> Few<(Identity, CheckerState)> {
     let ran = server.checkers.iter().filter(|checker| checker.state().has_run);
-    ran.map(|checker| (checker.identity(), checker.state().without_last())).collect()
+    ran.map(|checker| (checker.identity(), checker.state().remembered())).collect()
 }

@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use checker::{Checker, CheckerState, Judgement, Transition};
+pub use checker::{Checker, CheckerState, Judgement, Last, Transition};
 pub use event::{Cause, Command, Event, Evidence, News, OrderChange, Server};
 pub use gate::{Holder, Presence, Standing};
 pub use guard::Guard;
@@ -113,7 +113,11 @@ impl Engine {
         engine.settle_all_guards();
         for (pool, config) in engine.pools.iter_mut().zip(&config.virtual_servers) {
             let remembered = past.predecessors(&config.services).first().and_then(|i| past.pools.get(*i));
-            pool.set_initial_quorum(remembered.and_then(|p| p.quorum_up));
+            let remembered = remembered.and_then(|p| p.quorum_up);
+            pool.set_initial_quorum(remembered);
+            if remembered != Some(pool.quorum_up) {
+                pool.since = now;
+            }
         }
         engine.presence = readings.presence.clone();
         engine.settle_standings();

@@ -17,6 +17,7 @@ use super::virtual_server::{QuorumEvent, VirtualServer};
 #[derive(Clone, Copy, Debug)]
 pub struct Selector<'a> {
     pub address: IpAddr,
+    /// 0 for one that is configured without.
     pub port: Option<u16>,
     /// The name of a virtual server; unset: wherever it is.
     pub virtual_server: Option<&'a str>,
@@ -106,8 +107,9 @@ impl Engine {
         Ok(Ordered { servers, quorums: quorums.collect() })
     }
 
-    /// An address means the server that is configured so. Only if there is none does a forgotten port
-    /// mean the one server with that address, and a port of the service the server without its own.
+    /// An address means the server that is configured so; only if there is none does a port of the service mean the
+    /// server without its own. Without a port it means the one server with that address: it may be a host that is
+    /// meant, and of several nobody knows which. Port 0 is for the one that is configured without.
     pub(super) fn select(&self, selector: Selector<'_>) -> Result<Vec<Spot>, OrderRefusal> {
         let Selector { address, port, virtual_server } = selector;
         let mut exact = Vec::new();
@@ -121,7 +123,7 @@ impl Engine {
                     continue;
                 }
                 near.push(spot);
-                if id.port == port {
+                if port.is_some() && id.port == port.filter(|port| *port != 0) {
                     exact.push(spot);
                 }
                 let has_port = |wanted| pool.config.services.iter().any(|s| s.port() == wanted);

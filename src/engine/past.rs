@@ -40,6 +40,8 @@ pub(super) struct PastServer {
     /// The state that was last told, where there is a generation before this one.
     pub(super) was_alive: Option<bool>,
     pub(super) since: Option<Time>,
+    /// That counts only if this is how it stands now; unset where there is a generation before this one.
+    pub(super) since_alive: Option<bool>,
     /// It had failed, and stayed in the table all the same.
     pub(super) kept: bool,
     pub(super) told: bool,
@@ -47,9 +49,14 @@ pub(super) struct PastServer {
 }
 
 impl PastServer {
+    /// Since when it has been as it is now.
+    pub(super) fn since(&self, alive: bool) -> Option<Time> {
+        self.since.filter(|_| self.since_alive.is_none_or(|was| was == alive))
+    }
+
     /// As much as is known of a server that was never heard of.
     fn is_nothing(&self) -> bool {
-        let Self { passes_checks, was_alive, since, kept, told, checkers } = self;
+        let Self { passes_checks, was_alive, since, since_alive: _, kept, told, checkers } = self;
         let is_unsaid = passes_checks.is_none() && was_alive.is_none() && since.is_none() && !kept && !told;
         is_unsaid && checkers.is_empty()
     }
@@ -72,6 +79,7 @@ impl Past {
                     passes_checks: Some(server.passes_checks()),
                     was_alive: Some(server.was_alive),
                     since: Some(server.since),
+                    since_alive: None,
                     kept: server.kept,
                     told: server.told,
                     checkers,
@@ -131,7 +139,8 @@ impl Past {
                 known.checkers.retain(|identity, _| fresh.contains(identity));
                 known.told = !known.checkers.is_empty();
                 known.kept &= still_fails(server, &known);
-                known.since = known.since.filter(|_| known.kept);
+                // Whoever has not been watched meanwhile may have been anything.
+                known.since = known.since.filter(|_| known.kept || is_carried(server, &known));
                 known.passes_checks = found_serving(server, orders.get(&(index, server.id)), &found);
                 (server.id, known)
             });
@@ -139,7 +148,8 @@ impl Past {
             let servers = servers.filter(|(_, known)| !known.is_nothing()).collect();
             let all_fresh = pool.real_servers.iter().flat_map(|s| &s.checks).all(|c| is_fresh(c));
             let quorum_up = remembered.and_then(|p| p.quorum_up).filter(|_| age.is_some() && all_fresh);
-            past.pools.push(PastPool { quorum_up, servers, ..PastPool::default() });
+            let since = remembered.and_then(|p| p.since).filter(|_| quorum_up.is_some());
+            past.pools.push(PastPool { quorum_up, since, servers, ..PastPool::default() });
         }
         past.collect_verdicts();
         past
@@ -203,6 +213,12 @@ pub(super) fn predecessors(
 fn still_fails(server: &model::RealServer, known: &PastServer) -> bool {
     let enforced = server.checks.iter().filter(|check| check.mode == Mode::Enforce);
     enforced.filter_map(|check| known.checkers.get(&Identity::of(&check.probe))).any(|state| !state.up)
+}
+
+/// Do all of its verdicts that count come from before?
+fn is_carried(server: &model::RealServer, known: &PastServer) -> bool {
+    let mut enforced = server.checks.iter().filter(|check| check.mode == Mode::Enforce);
+    enforced.all(|check| known.checkers.contains_key(&Identity::of(&check.probe)))
 }
 
 /// What the kernel's table says of a server: `None` if none of its pool's services is there, or if

@@ -20,6 +20,10 @@ pub struct Snapshot {
     pub dry_run: bool,
     /// What the daemon has to do without; likewise.
     pub lacks: Vec<String>,
+    /// Of all services that could serve the kernel has refused each; likewise.
+    pub nothing_served: bool,
+    /// The file is other than the configuration that runs; likewise.
+    pub not_in_force: Option<NotInForce>,
     /// When the configuration goes back to the one before it, unless it is confirmed; likewise.
     pub unconfirmed: Option<Time>,
     /// Verdicts stay as they are, since the director itself seems to be sick.
@@ -28,6 +32,22 @@ pub struct Snapshot {
     pub counted: Option<Time>,
     /// What happened last, the newest first; likewise.
     pub recent: Vec<Happened>,
+}
+
+/// What the file says has not come into force, or is not any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotInForce {
+    pub kind: NotInForceKind,
+    pub since: Time,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotInForceKind {
+    /// The last reload was refused.
+    Refused,
+    /// A reload on trial was not confirmed.
+    Reverted,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ const IN_ALL: usize = 32_768;
 const GATE_LINES: usize = 3;
 
 /// A virtual server by name, and one of its real servers.
-type Object = (Box<str>, Option<RealServerId>);
+pub(super) type Object = (Box<str>, Option<RealServerId>);
 
 #[derive(Debug)]
 pub(super) struct History {
@@ -194,7 +194,12 @@ impl Announcer {
 
     /// The same of something that the daemon itself does.
     pub(super) fn note_daemon(&mut self, what: What) {
-        let happening = self.history.record((Box::default(), None), what, Because::Nothing, clock::now());
+        self.note((Box::default(), None), what, clock::now());
+    }
+
+    /// The same of something that no rule of the engine brought about.
+    pub(super) fn note(&mut self, object: Object, what: What, now: Time) {
+        let happening = self.history.record(object, what, Because::Nothing, now);
         self.feeds.tell(&happening);
     }
 }

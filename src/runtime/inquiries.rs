@@ -134,12 +134,15 @@ fn load(inquiries: &[Inquiry], view: &View) -> Load {
     let mut load = Load {
         drained: inquiries.iter().all(is_drained),
         weightless: true,
+        absent: true,
+        down: inquiries.iter().all(|inquiry| !inquiry.status.alive),
         looks: view.looks,
         ..Load::default()
     };
     for key in inquiries.iter().flat_map(|inquiry| &inquiry.status.destinations) {
         let (service, destination) = key;
         let entry = view.table.services.get(service).and_then(|s| s.destinations.get(destination));
+        load.absent &= entry.is_none();
         load.weightless &= entry.is_none_or(|entry| entry.weight == 0);
         let Some(counters) = view.counters.get(key) else { continue };
         let (active, inactive) = (u64::from(counters.active), u64::from(counters.inactive));

@@ -48,6 +48,14 @@ impl Refusal {
         }
     }
 
+    /// How many there are; warnings are no mistakes.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Mistakes(diagnostics) => diagnostics.error_count(),
+            Self::Unprepared(_) | Self::Unread(_) | Self::Broken(_) => 1,
+        }
+    }
+
     /// For people: with source lines and carets.
     pub(super) fn text(&self) -> String {
         match self {

@@ -17,11 +17,13 @@ mod checking;
 mod clock;
 mod cost;
 mod counters;
+mod drift;
 mod failures;
 mod front;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod history;
+mod in_force;
 mod inquiries;
 mod kernel;
 mod lacks;

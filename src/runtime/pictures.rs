@@ -56,6 +56,8 @@ impl Supervisor {
         snapshot.dry_run = matches!(self.target, Target::Memory(_));
         snapshot.recent = self.recent.of(name);
         snapshot.lacks = self.lacks.lines();
+        snapshot.nothing_served = self.health.vitals.is_barred();
+        snapshot.not_in_force.clone_from(&self.not_in_force);
         snapshot.unconfirmed = self.trial.as_ref().map(Trial::until);
         let (wanted, refusals) = self.wanted();
         self.vips.show(&mut snapshot);

@@ -20,11 +20,21 @@ pub(super) struct Vitals {
     first_sync: AtomicBool,
     lateness_ms: AtomicU64,
     frozen: AtomicBool,
+    /// The kernel has refused all that could serve.
+    barred: AtomicBool,
 }
 
 impl Vitals {
     pub(super) fn note_first_sync(&self) {
         self.first_sync.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_barred(&self, barred: bool) {
+        self.barred.store(barred, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_barred(&self) -> bool {
+        self.barred.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_frozen(&self, frozen: bool) {
@@ -112,8 +122,12 @@ impl Dependencies {
     pub(super) fn install_vitals(&self) {
         let vitals = Arc::clone(&self.vitals);
         install(&self.first_sync, move || {
-            let synced = vitals.first_sync.load(Ordering::Relaxed);
-            if synced { Ok(()) } else { Err("the first table is not written yet".into()) }
+            // Whoever follows readiness would send clients to a table that has nothing for them.
+            match (vitals.first_sync.load(Ordering::Relaxed), vitals.is_barred()) {
+                (false, _) => Err("the first table is not written yet".into()),
+                (true, true) => Err("the kernel has refused every service that could serve".into()),
+                (true, false) => Ok(()),
+            }
         });
         let vitals = Arc::clone(&self.vitals);
         install(&self.probes, move || {

@@ -10,12 +10,12 @@ use tracing::{error, info, warn};
 
 use super::announce::lost_order;
 use super::counters::Reloaded;
+use super::in_force::NextStart;
 use super::kernel::Ticket;
 use super::loading::{Loader, Ready, Refusal};
 use super::readings;
 use super::supervisor::{Answer, Supervisor};
 use super::trial::Known;
-use crate::control::happening::What;
 use crate::control::{ExitCode, Reply, counted};
 use crate::engine::Time;
 use crate::engine::model::{Config, Daemon};
@@ -155,19 +155,16 @@ impl Supervisor {
     }
 
     /// The file cannot come into force: nothing changes.
-    pub(super) fn handle_refusal(&mut self, refusal: &Refusal) {
+    pub(super) fn handle_refusal(&mut self, refusal: &Refusal, now: Time) {
         let Wish { answers, force, .. } = self.reloading.take_wish();
-        let lines = refusal.lines();
-        for line in &lines {
-            error!("{line}");
-        }
+        refusal.lines().iter().for_each(|line| error!("{line}"));
         if force == Force::Back {
             error!("going back has failed: what is on trial stays in force, and going back is tried again");
             return self.end_reload("going back to the configuration before the trial failed, trying again");
         }
-        let mistakes = counted(lines.len(), "mistake");
+        let mistakes = counted(refusal.count(), "mistake");
         error!("reload refused: {mistakes}, the running configuration stays");
-        self.note_refused(&mistakes);
+        self.note_refused(&mistakes, NextStart::Fails, now);
         let reply = Reply::new(ExitCode::Configuration, refusal.text());
         answer_all(answers, &reply);
         self.end_reload("reload refused, the configuration before it is in force");
@@ -179,7 +176,7 @@ impl Supervisor {
         let over = if force == Force::Back { self.trial.take() } else { None };
         if force == Force::Back && over.is_none() {
             // Confirmed at the last moment.
-            let status = super::requests::summary(&self.engine);
+            let status = self.summary();
             return self.end_reload(&status);
         }
         let Ready { config, warnings, kinds, digest, pems, mut readings } = ready;
@@ -189,7 +186,10 @@ impl Supervisor {
             && let Some(refusal) =
                 too_much(&self.config, &self.engine.plan_reload(&config, &readings.presence))
         {
-            return self.refuse_losses(answers, &refusal);
+            return self.refuse_losses(answers, &refusal, now);
+        }
+        if force != Force::Back {
+            self.not_in_force = None;
         }
         let mut notes = warnings.lines();
         let before = std::mem::replace(&mut self.config, Arc::clone(&config));
@@ -272,7 +272,7 @@ impl Supervisor {
             ))
         };
         answer_all(answers, &reply);
-        let status = super::requests::summary(&self.engine);
+        let status = self.summary();
         self.end_reload(&status);
     }
 
@@ -287,17 +287,11 @@ impl Supervisor {
     }
 
     /// The file is good, but takes away more than it may.
-    fn refuse_losses(&mut self, answers: Vec<Answer>, refusal: &str) {
+    fn refuse_losses(&mut self, answers: Vec<Answer>, refusal: &str, now: Time) {
         error!("reload refused: {refusal}; the running configuration stays");
-        self.note_refused(refusal);
+        self.note_refused(refusal, NextStart::TakesIt, now);
         answer_all(answers, &Reply::failed(format!("reload refused: {refusal}")));
         self.end_reload("reload refused, the configuration before it is in force");
-    }
-
-    fn note_refused(&mut self, why: &str) {
-        self.counters.note_reloaded(Reloaded::Refused);
-        self.recent.note_daemon(HappenedKind::ReloadRefused, why, super::clock::now());
-        self.announcer.note_daemon(What::ReloadRefused(why.into()));
     }
 
     /// What takes effect at once.

@@ -20,13 +20,14 @@ pub(super) use writing::{stamp, write};
 
 use super::state_file::State;
 use crate::engine::announcements::VirtualAddress;
-use crate::engine::memory::{Memory, RememberedRealServer, RememberedVirtualServer};
+use crate::engine::memory::{Memory, RememberedRealServer, RememberedVirtualServer, Since};
 use crate::engine::model::{Family, Protocol, RealServerId, Timeouts, WeightChange};
 use crate::engine::snapshot::{OperatorWeight, Order, OrderNote, Override};
 use crate::engine::table::ServiceId;
-use crate::engine::{CheckerState, Identity, Time};
+use crate::engine::{CheckerState, Identity, Last, Time};
 
 const VERSION: u32 = 1;
+const BEFORE: &str = " (before the restart)";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +54,9 @@ struct Pool {
     name: String,
     services: Vec<String>,
     quorum_up: bool,
+    /// In nanoseconds since boot, as all times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<u64>,
     real_servers: Vec<Server>,
 }
 
@@ -67,6 +71,9 @@ struct Server {
     /// When it failed, in nanoseconds since boot, if it stays in the table all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kept: Option<u64>,
+    /// Was it alive, and since when has it been as it was?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<(bool, u64)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     checks: Vec<Check>,
 }
@@ -103,6 +110,9 @@ struct Check {
     /// Nanoseconds since boot.
     #[serde(default)]
     heard: u64,
+    /// The last result of one that is down: good, when, microseconds, words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last: Option<(bool, u64, u32, String)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -157,6 +167,11 @@ struct Clock {
 }
 
 impl Clock {
+    /// Of another clock a moment in the past means nothing.
+    fn if_same(self, nanos: Option<u64>) -> Option<Time> {
+        nanos.filter(|_| self.is_same).map(Time::from_nanos)
+    }
+
     fn time(self, nanos: u64) -> Time {
         if self.is_same {
             return Time::from_nanos(nanos);
@@ -175,7 +190,8 @@ fn pool(pool: Pool, clock: Clock, left_out: &mut LeftOut) -> RememberedVirtualSe
             Err(reason) => left_out.note(reason),
         }
     }
-    RememberedVirtualServer { name: pool.name, services, quorum_up: pool.quorum_up, real_servers }
+    let since = clock.if_same(pool.since);
+    RememberedVirtualServer { name: pool.name, services, quorum_up: pool.quorum_up, since, real_servers }
 }
 
 fn server(id: RealServerId, server: Server, clock: Clock, left_out: &mut LeftOut) -> RememberedRealServer {
@@ -192,19 +208,28 @@ fn server(id: RealServerId, server: Server, clock: Clock, left_out: &mut LeftOut
         },
         note: note(given),
     };
-    let checks: Vec<_> = left_out.all(server.checks, check);
+    let checks: Vec<_> = left_out.all(server.checks, |one| check(one, clock));
     RememberedRealServer {
         id,
         order: server.order.map(|given| Box::new(order(given))),
         operator_weight: server
             .weight
             .map(|(weight, given)| Box::new(OperatorWeight { weight, note: note(given) })),
-        kept: server.kept.filter(|_| clock.is_same).map(Time::from_nanos),
+        kept: clock.if_same(server.kept),
+        since: server.since.and_then(|(alive, at)| Some(Since { alive, at: clock.if_same(Some(at))? })),
         checks: checks.into(),
     }
 }
 
-fn check(check: Check) -> Result<(Identity, CheckerState), String> {
+/// Whoever reads it as the newest result must know that no check of this run has said it.
+fn of_before(mut detail: String) -> String {
+    if !detail.ends_with(BEFORE) {
+        detail.push_str(BEFORE);
+    }
+    detail
+}
+
+fn check(check: Check, clock: Clock) -> Result<(Identity, CheckerState), String> {
     let identity =
         Identity::parse(&check.identity).ok_or_else(|| format!("bad identity {:?}", check.identity))?;
     let weight = match (check.absolute, check.delta) {
@@ -219,7 +244,9 @@ fn check(check: Check) -> Result<(Identity, CheckerState), String> {
         successes: check.successes,
         weight,
         heard: Time::from_nanos(check.heard),
-        last: None,
+        last: check.last.and_then(|(ok, at, microseconds, detail)| {
+            Some(Last::recalled(ok, microseconds, &of_before(detail), clock.if_same(Some(at))?))
+        }),
     };
     Ok((identity, state))
 }

@@ -13,7 +13,8 @@ use super::supervisor::Supervisor;
 use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
 use crate::control::{Peer, Reply, counted, status, stream};
-use crate::engine::model::RealServerId;
+use crate::engine::inquiry::{CheckInquiry, Inquiry};
+use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
@@ -154,7 +155,17 @@ impl Supervisor {
             since: now,
             until: on.duration.map(|duration| now + duration),
         };
+        if change == OrderChange::Enable {
+            return enable(&mut self.engine, give, selector, on, &note);
+        }
         answer(change, on, give(&mut self.engine, selector, change, &note))
+    }
+
+    /// How everything stands, in a line: what the service manager shows, and the log on a signal.
+    pub(super) fn summary(&self) -> String {
+        let barred =
+            if self.health.vitals.is_barred() { "; NOTHING IS SERVED: refused by the kernel" } else { "" };
+        format!("{}{barred}{}", summary(&self.engine), self.in_force())
     }
 
     /// What the kernel should hold by now, and the last refusal for each service that it holds not so.
@@ -202,11 +213,49 @@ fn answer(change: OrderChange, on: &Subject, result: Result<Ordered, OrderRefusa
     }
 }
 
+/// What an end of orders comes to depends on what there was to end, and on what else holds the server back.
+fn enable(engine: &mut Engine, give: Give, selector: Selector<'_>, on: &Subject, note: &OrderNote) -> Reply {
+    let inquire = |engine: &Engine| engine.inquire(selector).unwrap_or_default();
+    let had_order: Vec<bool> = inquire(engine).iter().map(|before| before.status.order.is_some()).collect();
+    let reply = give(engine, selector, OrderChange::Enable, note);
+    let Ok(ordered) = reply else { return answer(OrderChange::Enable, on, reply) };
+    let mut pools: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (after, had_order) in inquire(engine).iter().zip(had_order) {
+        let words = enabled(after, if had_order { "enabled" } else { "nothing to end" });
+        pools.entry(words).or_default().push(after.virtual_server.name.clone());
+    }
+    let address = ordered.servers.first().map(|s| s.real_server.id.to_string()).unwrap_or_default();
+    let lines = pools.iter().map(|(words, names)| format!("{address} in {}: {words}", names.join(", ")));
+    Reply::done(lines.collect::<Vec<_>>().join("\n") + &quorums(&ordered))
+}
+
+/// `enabled; still weight 0 by root; still DOWN: connect: connection refused (ECONNREFUSED)`
+fn enabled(after: &Inquiry, done: &str) -> String {
+    let mut words = done.to_owned();
+    if let Some(set) = &after.status.operator_weight {
+        words.push_str(&format!("; still weight {} by {}", set.weight, set.note.by));
+    }
+    let is_down = |check: &&CheckInquiry| check.check.mode == Mode::Enforce && !check.state.up;
+    if let Some(check) = after.checks.iter().find(is_down) {
+        let kind = check.check.probe.kind.name();
+        match check.state.last.as_ref().filter(|_| check.state.has_run) {
+            Some(last) => words.push_str(&format!("; still DOWN: {kind} check: {}", last.detail)),
+            None => words.push_str(&format!("; still DOWN: its {kind} check has not succeeded yet")),
+        }
+    }
+    words
+}
+
 /// `198.51.100.11:80 in web, api: drained`, and a line for each quorum that it moved.
 fn carried_out(change: OrderChange, ordered: &Ordered) -> String {
     let address = ordered.servers.first().map(|s| s.real_server.id.to_string()).unwrap_or_default();
     let pools: Vec<&str> = ordered.servers.iter().map(|s| s.virtual_server.name.as_str()).collect();
-    let mut text = format!("{address} in {}: {}", pools.join(", "), order_name(change));
+    format!("{address} in {}: {}{}", pools.join(", "), order_name(change), quorums(ordered))
+}
+
+/// A line for each quorum that an order moved, each behind a line break.
+fn quorums(ordered: &Ordered) -> String {
+    let mut text = String::new();
     for (pool, quorum) in &ordered.quorums {
         let name = &pool.name;
         let line = match (quorum.kind, &pool.sorry_server) {
@@ -247,7 +296,15 @@ fn candidates(intro: &str, servers: &[Server]) -> String {
     for server in servers {
         pools.entry(server.real_server.id).or_default().push(&server.virtual_server.name);
     }
-    let lines = pools.iter().map(|(id, names)| format!("\n  {id} in {}", names.join(", ")));
+    let several = pools.len() > 1;
+    let lines = pools.iter().map(|(id, names)| {
+        // Its address alone is that of the others too.
+        let named = match id.port {
+            None if several => format!(" (named {})", std::net::SocketAddr::new(id.address, 0)),
+            Some(_) | None => String::new(),
+        };
+        format!("\n  {id} in {}{named}", names.join(", "))
+    });
     let list: String = lines.collect();
     if list.is_empty() { list } else { format!("{intro}{list}") }
 }
@@ -301,7 +358,7 @@ pub(super) fn find_missing(
 }
 
 /// `3 virtual servers, 2 with quorum; 12 real servers, 11 alive; 12 checks`
-pub(super) fn summary(engine: &Engine) -> String {
+fn summary(engine: &Engine) -> String {
     let pools = engine.virtual_servers();
     let up = pools.iter().filter(|p| p.is_quorum_up()).count();
     let servers = pools.iter().flat_map(crate::engine::VirtualServer::real_servers);

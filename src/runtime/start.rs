@@ -362,6 +362,7 @@ fn supervisor(setup: Setup, opened: Opened, dependencies: &Dependencies) -> Resu
         planning: Planning::default(),
         checking: Checking::default(),
         trial: None,
+        not_in_force: None,
         log_filter: None,
         counters: Counters::new(&config, digest.clone()),
         digest,

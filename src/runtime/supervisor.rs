@@ -36,9 +36,9 @@ use super::trial::Trial;
 use super::vips::{self, Vips};
 use super::watcher::{Files, Watcher};
 use crate::control::ExitCode;
-use crate::engine::model::{Config, Drift, OnStop};
+use crate::engine::model::{Config, OnStop};
 use crate::engine::self_test::{self, Canary};
-use crate::engine::snapshot::KernelCounters;
+use crate::engine::snapshot::{KernelCounters, NotInForce};
 use crate::engine::{Engine, Time};
 use crate::health::{Aggregator, Heartbeat};
 use crate::telemetry::log::Log;
@@ -69,6 +69,8 @@ pub(super) struct Supervisor {
     pub(super) planning: Planning,
     pub(super) checking: Checking,
     pub(super) trial: Option<Trial>,
+    /// The file, if what runs is another.
+    pub(super) not_in_force: Option<NotInForce>,
     /// Of the files of the configuration in force.
     pub(super) digest: String,
     pub(super) pems: PemFiles,
@@ -113,7 +115,7 @@ pub(super) struct Progress {
     status: String,
     /// What the kernel was last told to be set to.
     settings: Settings,
-    told: Told,
+    pub(super) told: Told,
     pub(super) counters: KernelCounters,
     pub(super) writing: Writing,
     next_tick: Time,
@@ -238,7 +240,7 @@ impl Supervisor {
             Input::Scrape(scrape) => self.answer_scrape(scrape),
             Input::Look(look) => self.answer_look(look, now),
             Input::Loaded(Ok(ready)) => self.handle_loaded(ready, now),
-            Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal),
+            Input::Loaded(Err(refusal)) => self.handle_refusal(&refusal, now),
             Input::Planned(planned) => self.handle_planned(*planned),
             Input::Saved(result) => {
                 self.counters.note_saved(&result);
@@ -247,7 +249,7 @@ impl Supervisor {
             }
             Input::Signal(Signal::Stop) => return ControlFlow::Break(End::Asked),
             Input::Signal(Signal::Reload) => self.begin_reload(Wish::default()),
-            Input::Signal(Signal::Status) => info!("{}", super::requests::summary(&self.engine)),
+            Input::Signal(Signal::Status) => info!("{}", self.summary()),
             Input::Listener => self.announcer.show(self.engine.virtual_servers()),
             Input::Broken => return ControlFlow::Break(End::Broken),
             Input::Timeout => {}
@@ -313,7 +315,7 @@ impl Supervisor {
         if !self.progress.synced || !self.manager.is_present() {
             return;
         }
-        let text = super::requests::summary(&self.engine);
+        let text = self.summary();
         if text != self.progress.status {
             self.manager.status(&text);
             self.progress.status = text;
@@ -335,7 +337,8 @@ impl Supervisor {
 
     fn handle_report(&mut self, report: Report, now: Time) {
         match report {
-            Report::Written { ticket, operations, failed, settled, open, held } => {
+            Report::Written { ticket, operations, failed, settled, open, held, barred } => {
+                self.health.vitals.note_barred(barred);
                 self.progress.writing.note(ticket, &failed, open, held);
                 self.counters.note_written(ticket, failed.len(), now);
                 self.progress.counters.operations += operations as u64;
@@ -356,22 +359,8 @@ impl Supervisor {
                     self.first_sync(failed.len());
                 }
             }
-            Report::Drifted(drifted) => {
-                self.progress.counters.drift += drifted.repairs.len() as u64;
-                let does =
-                    if self.config.daemon.drift == Drift::Repair { "repairing" } else { "left as it is" };
-                let found: Vec<_> = drifted.repairs.iter().map(|r| (r.service(), r.to_string())).collect();
-                self.progress.told.tell_drift(does, &found, now);
-            }
-            Report::Surprised(errors) => {
-                let (by_hand, lost): (Vec<_>, Vec<_>) =
-                    errors.into_iter().partition(|error| error.errno().is_some());
-                self.progress.counters.drift += by_hand.len() as u64;
-                self.progress.counters.failures += lost.len() as u64;
-                self.progress.told.tell_operations(&failures::lines(&lost), now);
-                let found: Vec<_> = by_hand.iter().map(|e| (e.service(), e.to_string())).collect();
-                self.progress.told.tell_drift("trying again", &found, now);
-            }
+            Report::Drifted(drifted) => self.handle_drifted(&drifted, now),
+            Report::Surprised(errors) => self.handle_surprise(errors, now),
             Report::Failed(error) => {
                 self.counters.note_request_error();
                 self.progress.told.tell_request(&error, now);
@@ -383,7 +372,7 @@ impl Supervisor {
     fn first_sync(&mut self, failed: usize) {
         self.progress.synced = true;
         self.health.vitals.note_first_sync();
-        let text = super::requests::summary(&self.engine);
+        let text = self.summary();
         self.manager.status(&text);
         self.manager.ready();
         if failed == 0 {

@@ -10,9 +10,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use super::kernel::Ticket;
-use crate::engine::model::{
-    Config, Forwarding, Protocol, RealServer, RealServerId, Scheduler, VirtualServer,
-};
+use crate::engine::model::{Config, Forwarding, Protocol, RealServer, Scheduler, VirtualServer};
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
 use crate::engine::testing;
 
@@ -56,9 +54,7 @@ pub(super) fn pool(name: &str, service: &str, servers: &[&str]) -> Arc<VirtualSe
 }
 
 pub(super) fn real_server(address: &str) -> Arc<RealServer> {
-    let address: SocketAddr = address.parse().unwrap();
-    let id = RealServerId { address: address.ip(), port: Some(address.port()) };
-    Arc::new(testing::real_server(id))
+    Arc::new(testing::real_server(crate::control::protocol::parse_address(address).unwrap()))
 }
 
 pub(super) fn config(virtual_servers: Vec<Arc<VirtualServer>>) -> Config {

@@ -123,6 +123,7 @@ impl Supervisor {
         let lasts = duration::display(trial.lasts);
         let text = format!("not confirmed within {lasts}: the configuration before it is back");
         self.announcer.note_daemon(What::TrialReverted(text.as_str().into()));
+        self.note_reverted(&text, now);
         self.recent.note_daemon(HappenedKind::Trial, text, now);
     }
 

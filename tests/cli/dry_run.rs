@@ -67,6 +67,76 @@ fn a_daemon_with_nothing_to_do_is_ready() {
     assert_eq!(place.status()["virtual_servers"], json!([]));
 }
 
+/// Clients that follow readiness would come to a director that serves nothing.
+#[test]
+fn a_daemon_whose_services_are_all_refused_is_not_ready() {
+    let backend = Backend::new();
+    let served = |schedulers: &[&str]| {
+        let mut text = "http = \"127.0.0.1:0\"\n[defaults]\ncheck = { tcp = {} }\n".to_owned();
+        for (number, scheduler) in schedulers.iter().enumerate() {
+            text += &format!(
+                "[[virtual_server]]\naddress = \"192.0.2.1{number}:80\"\nscheduler = \"{scheduler}\"\n\
+                 [[virtual_server.real_server]]\naddress = \"{}\"\n",
+                backend.address
+            );
+        }
+        text
+    };
+    let place = Place::new(&served(&["wrrr", "wrrr"]));
+    let daemon = place.start();
+    let (status, body) = daemon.page("/readyz");
+    assert_eq!((status, body.as_str()), (503, r#"{"status":"not_ready","failed":["first-sync"]}"#));
+    assert_eq!(daemon.page("/healthz").0, 200, "a restart would not help");
+    let said = place.ask("status").stdout;
+    assert!(
+        said.contains("NOTHING IS SERVED: the kernel has refused every service that could serve"),
+        "{said}"
+    );
+    assert_eq!(place.status()["nothing_served"], true);
+    for schedulers in [["wrrr", "wrr"], ["wrr", "wrr"]] {
+        place.configure(&served(&schedulers));
+        place.ask("reload");
+        assert_eq!(daemon.page("/readyz").0, 200, "{schedulers:?}");
+        assert_eq!(place.status()["nothing_served"], json!(null), "{schedulers:?}");
+    }
+}
+
+/// Of servers that are as they were nobody should have to ask since when.
+#[test]
+fn a_restart_keeps_since_when_everything_is_as_it_is() {
+    let (first, mut second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let daemon = place.start();
+    place.wait_for_servers("alive", &[json!(true), json!(true)]);
+    second.die();
+    place.wait_for_servers("alive", &[json!(true), json!(false)]);
+    let ages = || {
+        let status = place.status();
+        let pool = &status["virtual_servers"][0];
+        let ages = [&pool["quorum"], &pool["real_servers"][0], &pool["real_servers"][1]];
+        ages.map(|of| of["age_ms"].as_u64().expect("an age"))
+    };
+    // Longer than a start takes.
+    let before = within("they have been so for a while", || {
+        Some(ages()).filter(|all| all.iter().all(|age| *age > 2500))
+    });
+    daemon.signal(Signal::SIGTERM);
+    assert!(daemon.wait().success());
+    let file = std::fs::read_to_string(place.path("state.json")).expect("a state file");
+    assert!(file.contains(r#""last":[false,"#), "{file}");
+    let daemon = place.start();
+    let after = ages();
+    assert!(before.iter().zip(after).all(|(before, after)| after >= *before), "{before:?} → {after:?}");
+    let why = place.ask(&format!("why {}", second.address)).stdout;
+    assert!(why.contains("because its tcp check fails: connect"), "{why}");
+    daemon.signal(Signal::SIGTERM);
+    assert!(daemon.wait().success());
+    second.revive();
+    let _daemon = place.start();
+    place.wait_for_servers("alive", &[json!(true), json!(true)]);
+    assert!(ages()[2] < ages()[1], "it has come up since: {:?}", ages());
+}
+
 #[test]
 fn usr1_writes_the_state_to_the_log() {
     let (first, second) = (Backend::new(), Backend::new());

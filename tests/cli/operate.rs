@@ -11,6 +11,37 @@ fn seldom(servers: &[(&Backend, u32)]) -> String {
     web(servers).replace("delay_loop = \"200ms\"", "delay_loop = \"1h\"\nwarmup = \"10ms\"")
 }
 
+/// What an operator wants of a server is not what its checks say of it.
+#[test]
+fn check_now_tells_an_order_from_a_verdict() {
+    let mut backend = Backend::new();
+    let place = Place::new(&web(&[(&backend, 1)]));
+    let _daemon = place.start();
+    let check = |given: &str, code: i32, state: &str| {
+        assert_eq!(place.ask(&format!("{given} {}", backend.address)).code, Some(0));
+        let said = place.ask(&format!("check-now {}", backend.address));
+        let text = said.stdout + &said.stderr;
+        let line = text.lines().next().expect("a line");
+        assert!(line.starts_with(&format!("{} in web: {state}", backend.address)), "{given}: {text}");
+        assert_eq!(
+            (said.code, state.contains(" by ")),
+            (Some(code), line.contains(" by ")),
+            "{given}: {text}"
+        );
+    };
+    check("disable", 0, "up, disabled by ");
+    check("drain", 0, "up, drained by ");
+    check("enable", 0, "up");
+    backend.die();
+    place.wait_for_servers("alive", &[json!(false)]);
+    let said = |given: &str| {
+        assert_eq!(place.ask(&format!("{given} {}", backend.address)).code, Some(0));
+        place.ask(&format!("check-now {}", backend.address)).stderr
+    };
+    assert!(said("disable").contains("in web: DOWN, disabled by "));
+    assert!(said("enable").contains("in web: DOWN\n"));
+}
+
 #[test]
 fn check_now_runs_all_checks_and_prints_what_they_find() {
     let (mut first, second) = (Backend::new(), Backend::new());

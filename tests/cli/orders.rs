@@ -38,6 +38,26 @@ fn drain_disable_and_enable_move_a_server_in_the_table() {
 }
 
 #[test]
+fn an_end_of_orders_says_what_still_holds_a_server_back() {
+    let (first, mut second) = (Backend::new(), Backend::new());
+    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
+    let _daemon = place.start();
+    let (up, down) = (first.address, second.address);
+    order(&place, &format!("enable {up}"), &format!("{up} in web: nothing to end"));
+    assert_eq!(place.ask(&format!("weight {up} 0")).code, Some(0));
+    let who = place.servers("override")[0]["by"].as_str().expect("somebody").to_owned();
+    order(&place, &format!("enable {up}"), &format!("{up} in web: nothing to end; still weight 0 by {who}"));
+    second.die();
+    place.wait_for_servers("alive", &[json!(true), json!(false)]);
+    for (given, done) in [("drain", "enabled"), ("disable", "enabled"), ("enable", "nothing to end")] {
+        assert_eq!(place.ask(&format!("{given} {down}")).code, Some(0));
+        let said = place.ask(&format!("enable {down}")).stdout;
+        let begin = format!("{down} in web: {done}; still DOWN: tcp check: connect");
+        assert!(said.starts_with(&begin), "{given}: {said}");
+    }
+}
+
+#[test]
 fn a_weight_of_the_operators_stands_until_auto_and_survives_a_reload() {
     let (first, second) = (Backend::new(), Backend::new());
     let place = Place::new(&web(&[(&first, 3), (&second, 1)]));

@@ -41,6 +41,52 @@ fn a_bad_file_is_78_with_its_place_and_changes_nothing() {
     assert_eq!(place.servers("weight"), [6]);
 }
 
+/// Who only asks how things stand hears of it too, for as long as it is so.
+#[test]
+fn a_file_that_is_not_in_force_is_said_by_the_status_until_one_is() {
+    let backend = Backend::new();
+    let good = |weight| format!("max_removed = 0\n{}", web(&[(&backend, weight)]));
+    let place = Place::new(&good(3));
+    let daemon = place.start();
+    let said = || place.ask("status").stdout.lines().find(|l| l.starts_with("THE FILE")).map(str::to_owned);
+    let file = || place.status()["not_in_force"].clone();
+    let agree = |kind: &str, words: &str| {
+        let (line, file) = (said().expect("a line"), file());
+        assert_eq!(file["kind"], kind, "{file}");
+        let text = file["text"].as_str().expect("a text");
+        assert!(text.contains(words) && line.ends_with(text), "{line}\n{file}");
+        assert!(line.starts_with("THE FILE IS NOT IN FORCE for "), "{line}");
+    };
+    let in_force = || assert_eq!((said(), file()), (None, json!(null)));
+    in_force();
+    // Two warnings and one mistake.
+    let warned =
+        good(4).replace("address = \"192.0.2.10:80\"", "address = \"192.0.2.10:80\"\nscheduler = \"wrrr\"");
+    place.configure(&format!("{}weigth = 3\n", warned.replace("[defaults]", "[defaults]\nretry_ = 1")));
+    let mistakes = "reload refused: 2 mistakes; as the file is, the next start fails";
+    assert_eq!(place.ask("reload").code, Some(78));
+    assert!(place.log().contains("wrrr"), "a warning among them: {}", place.log());
+    agree("refused", mistakes);
+    daemon.signal(Signal::SIGHUP);
+    place.configure("");
+    assert_eq!(place.ask("reload").code, Some(1));
+    agree("refused", "as the file is, the next start takes it");
+    place.configure(&good(5));
+    assert_eq!(place.ask("reload --confirm 1s").code, Some(0));
+    in_force();
+    let why = "not confirmed within 1s: the configuration before it is back; the file has what was tried";
+    within("it goes back", || file().is_object().then_some(()));
+    agree("reverted", why);
+    assert_eq!(place.ask("reload").code, Some(0));
+    in_force();
+    place.configure(&good(6));
+    assert_eq!(place.ask("reload --confirm 2s").code, Some(0));
+    place.configure("nonsense");
+    assert_eq!(place.ask("reload").code, Some(78));
+    within("it goes back", || place.status()["unconfirmed_ms"].is_null().then_some(()));
+    agree("refused", "1 mistake");
+}
+
 #[test]
 fn hup_reloads_a_good_file_and_refuses_a_bad_one() {
     let backend = Backend::new();

@@ -23,6 +23,17 @@ fn a_flushed_table_is_repaired_and_the_repair_is_told() {
     wait_for_table(&network.director, &WEB_TABLE);
     until("the log tells of it", || director.log().contains("not as it was left"));
     assert!(drift(&director) >= 3, "a service and two servers: {}", drift(&director));
+    let why = || String::from_utf8(director.lvsd("why 198.51.100.11:80").stdout).expect("text");
+    let flushed =
+        "pool: CHANGED BY OTHERS in the kernel's table: tcp 192.0.2.10:80: 3 changes, repairing: -A ";
+    assert!(why().contains(flushed), "{}", why());
+    network.director.ipvsadm("-d -t 192.0.2.10:80 -r 198.51.100.11:80");
+    wait_for_table(&network.director, &WEB_TABLE);
+    let deleted = "  CHANGED BY OTHERS in the kernel's table: tcp 192.0.2.10:80: 1 change, repairing: -a ";
+    assert!(why().contains(deleted), "{}", why());
+    let other = director.lvsd("why 198.51.100.12:80").stdout;
+    let other = String::from_utf8(other).expect("text");
+    assert!(other.contains(flushed) && !other.contains(deleted), "{other}");
 }
 
 #[test]

@@ -165,7 +165,8 @@ impl Pair {
 
     pub(crate) fn order(&mut self, whom: &Whom, change: OrderChange, until: Option<Time>) {
         let note = OrderNote { by: "root".to_owned(), reason: None, since: self.now, until };
-        let port = if whom.any_port { None } else { whom.server.port };
+        let port = if whom.any_port { None } else { Some(whom.server.port.unwrap_or(0)) };
+        let configured = port.filter(|port| *port != 0);
         let selector = Selector { address: whom.server.address, port, virtual_server: whom.pool.as_deref() };
         let with_address: Vec<(&VirtualServer, RealServerId)> = self
             .model
@@ -175,14 +176,14 @@ impl Pair {
             .flat_map(|p| p.servers.iter().map(|s| (&*p.config, s.config.id)))
             .filter(|(_, id)| id.address == whom.server.address)
             .collect();
-        let as_configured = with_address.iter().any(|(_, id)| id.port == port);
+        let as_configured = port.is_some() && with_address.iter().any(|(_, id)| id.port == configured);
         let mut ports: Vec<Option<u16>> = with_address.iter().map(|(_, id)| id.port).collect();
         ports.sort_unstable();
         ports.dedup();
         let one = ports.len() == 1;
         let selects = |pool: &VirtualServer, id: RealServerId| {
             let is_meant = match (port, id.port) {
-                (wanted, has) if as_configured => wanted == has,
+                (_, has) if as_configured => configured == has,
                 (None, _) => one,
                 (Some(_), Some(_)) => false,
                 (Some(wanted), None) => pool.services.iter().any(|s| s.port() == wanted),

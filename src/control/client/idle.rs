@@ -44,7 +44,7 @@ pub fn until_idle(
                 let load: Load = serde_json::from_str(data.get())
                     .map_err(|source| ClientError::Nonsense { path: socket.to_owned(), source })?;
                 match watch.judge(&load, now) {
-                    State::Idle => return Ok(Ok(format!("{} is idle", on.address))),
+                    State::Idle => return Ok(Ok(format!("{} is idle{}", on.address, absence(&load)))),
                     State::Over(why) => return Ok(Err(format!("{} {why}", on.address))),
                     State::Busy(text) if text != said => {
                         // Whether anybody reads it changes nothing.
@@ -102,7 +102,7 @@ impl Watch {
         // of the time after it.
         let first = *self.weightless_since.get_or_insert(load.looks);
         if load.looks < first.saturating_add(2) {
-            return State::Busy(text(load, None));
+            return State::Busy("counting its connections".to_owned());
         }
         let quiet = match self.udp {
             Some((packets, since)) if packets == load.udp_packets => now.duration_since(since),
@@ -115,20 +115,28 @@ impl Watch {
         if idle && (load.udp_flows == 0 || quiet >= QUIET) {
             return State::Idle;
         }
-        State::Busy(text(load, Some(quiet)))
+        State::Busy(text(load, quiet))
+    }
+}
+
+/// Nothing is counted of a server that is in no table: that is not what whoever waits for its connections expects.
+const fn absence(load: &Load) -> &'static str {
+    match load {
+        Load { absent: false, .. } => "",
+        Load { absent: true, down: true, .. } => ": it is DOWN, and so not in the kernel's table any more",
+        Load { absent: true, down: false, .. } => ": it is not in the kernel's table",
     }
 }
 
 /// `12 active and 3 inactive connections, 2 persistence templates, 40 UDP entries (no packet for 12s)`
-fn text(load: &Load, quiet: Option<Duration>) -> String {
+fn text(load: &Load, quiet: Duration) -> String {
     let Load { active, inactive, persistent, udp_flows, .. } = load;
     let mut parts = vec![format!("{active} active and {inactive} inactive connections")];
     if *persistent > 0 {
         parts.push(counted(usize::try_from(*persistent).unwrap_or(usize::MAX), "persistence template"));
     }
     if *udp_flows > 0 {
-        let quiet = quiet.map(|quiet| format!(" (no packet for {})", duration::display(quiet)));
-        parts.push(format!("{udp_flows} UDP entries{}", quiet.unwrap_or_default()));
+        parts.push(format!("{udp_flows} UDP entries (no packet for {})", duration::display(quiet)));
     }
     parts.join(", ")
 }
@@ -155,6 +163,32 @@ mod tests {
         assert!(is_busy(&watch.judge(&load(5), now)), "the same look again");
         assert!(is_busy(&watch.judge(&load(6), now)), "it may have begun before");
         assert_eq!(watch.judge(&load(7), now), State::Idle);
+    }
+
+    /// What is not known yet is not shown as if it were.
+    #[test]
+    fn only_numbers_of_after_the_weight_was_written_are_shown() {
+        let (mut watch, now) = (Watch::default(), Instant::now());
+        let counting = State::Busy("counting its connections".into());
+        assert_eq!(watch.judge(&load(1), now), counting, "0 and 0, of before the last connections came");
+        assert_eq!(watch.judge(&load(2), now), counting);
+        let said = watch.judge(&Load { active: 1, inactive: 51, ..load(3) }, now);
+        assert_eq!(said, State::Busy("1 active and 51 inactive connections".into()));
+    }
+
+    #[test]
+    fn a_server_that_has_left_the_table_is_idle_and_the_words_say_why() {
+        let mut watch = Watch::default();
+        let gone = |down| Load { absent: true, down, ..load(3) };
+        watch.judge(&load(1), Instant::now());
+        assert_eq!(watch.judge(&gone(true), Instant::now()), State::Idle);
+        assert_eq!(absence(&gone(true)), ": it is DOWN, and so not in the kernel's table any more");
+        assert_eq!(absence(&gone(false)), ": it is not in the kernel's table");
+        assert_eq!(
+            absence(&Load { down: true, ..load(3) }),
+            "",
+            "it stays at weight 0, with inhibit_on_failure"
+        );
     }
 
     #[test]

@@ -103,9 +103,7 @@ fn addresses_in_every_spelling() {
     ] {
         assert_eq!(parse_address(text).unwrap().to_string(), shown);
     }
-    for text in
-        ["", "web", "198.51.100.11:", "198.51.100.11:0", "198.51.100.11:65536", "[198.51.100.11]", "1.2.3"]
-    {
+    for text in ["", "web", "198.51.100.11:", "198.51.100.11:65536", "[198.51.100.11]", "1.2.3"] {
         assert!(parse_address(text).is_err(), "{text:?}");
     }
 }

@@ -23,6 +23,8 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         broken_checks,
         dry_run,
         lacks,
+        nothing_served,
+        not_in_force,
         counted,
         unconfirmed,
         frozen,
@@ -46,21 +48,17 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
         broken_checks: *broken_checks,
         dry_run: *dry_run,
         lacks: lacks.clone(),
+        nothing_served: *nothing_served,
+        not_in_force: not_in_force.clone(),
         counted: *counted,
         unconfirmed: *unconfirmed,
         frozen: frozen.clone(),
         recent: recent.iter().take_while(|happened| happened.number > known).cloned().collect(),
     };
-    let around = (kernel, broken_checks, lacks, counted, unconfirmed, frozen)
-        != (
-            &before.kernel,
-            &before.broken_checks,
-            &before.lacks,
-            &before.counted,
-            &before.unconfirmed,
-            &before.frozen,
-        );
-    if around || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
+    let around = |s: &Snapshot| (s.kernel, s.broken_checks, s.nothing_served, s.counted, s.unconfirmed);
+    let said = (frozen, not_in_force, lacks) != (&before.frozen, &before.not_in_force, &before.lacks);
+    let is_other = said || around(before) != around(after);
+    if is_other || !some.virtual_servers.is_empty() || !some.recent.is_empty() {
         Difference::Some(Box::new(some))
     } else {
         Difference::Nothing

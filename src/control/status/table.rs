@@ -8,8 +8,8 @@ use crate::control::duration;
 use crate::control::text::clean;
 use crate::engine::model::Mode;
 use crate::engine::snapshot::{
-    AnnouncementStatus, CheckStatus, KernelCounters, Order, OrderNote, RealServerStatus, Snapshot,
-    VirtualServerStatus,
+    AnnouncementStatus, CheckStatus, KernelCounters, NotInForce, Order, OrderNote, RealServerStatus,
+    Snapshot, VirtualServerStatus,
 };
 use crate::engine::table::ServiceId;
 use crate::engine::time::Time;
@@ -22,6 +22,13 @@ pub fn table(snapshot: &Snapshot, chosen: &[&VirtualServerStatus], now: Time) ->
     let mut blocks = Vec::new();
     if snapshot.dry_run {
         blocks.push("dry run: the table is in memory, the kernel's is not touched".to_owned());
+    }
+    if snapshot.nothing_served {
+        blocks.push("NOTHING IS SERVED: the kernel has refused every service that could serve".to_owned());
+    }
+    if let Some(NotInForce { kind: _, since, text }) = &snapshot.not_in_force {
+        let lasts = duration::display(now.since(*since));
+        blocks.push(format!("THE FILE IS NOT IN FORCE for {lasts}: {}", clean(text)));
     }
     if let Some(until) = snapshot.unconfirmed {
         let left = duration::display(until.since(now));
@@ -108,8 +115,9 @@ fn announcement(status: &AnnouncementStatus) -> String {
 fn real_servers(servers: &[RealServerStatus], now: Time, lines: &mut Vec<String>) {
     let heading = ["real server", "state", "for", "weight"].map(str::to_owned);
     let cells = |rs: &RealServerStatus| {
-        let lasts = duration::display(now.since(rs.since));
-        [rs.address.to_string(), state(rs), lasts, weight(rs)]
+        // Of the state that is shown: an order is part of it, and may have come later than the verdict.
+        let since = rs.order.as_ref().map_or(rs.since, |order| order.note.since.max(rs.since));
+        [rs.address.to_string(), state(rs), duration::display(now.since(since)), weight(rs)]
     };
     let rows: Vec<[String; 4]> = servers.iter().map(cells).collect();
     let widths = rows.iter().chain([&heading]).fold([0; 4], |mut widths, row| {
@@ -197,6 +205,7 @@ fn complaint(check: &CheckStatus, now: Time) -> Option<String> {
             format!("{INDENT}{}{mode}: {ran}: {} (last tried {ago} ago)", check.kind, clean(&last.detail))
         }
         _ if check.up && check.failures == 0 => return None,
+        None if check.has_run => format!("{INDENT}{}{mode}: has not run since the start", check.kind),
         None => format!("{INDENT}{}{mode}: has not run yet", check.kind),
         Some(last) => format!(
             "{INDENT}{}{mode}: {} ({} failed, last {} ago)",

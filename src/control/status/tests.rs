@@ -90,6 +90,8 @@ fn snapshot() -> Snapshot {
     refused.installed = false;
     refused.missing = true;
     Snapshot {
+        nothing_served: false,
+        not_in_force: None,
         unconfirmed: None,
         frozen: None,
         kernel: KernelCounters { operations: 7, failures: 1, drift: 2 },
@@ -161,6 +163,29 @@ fn snapshot() -> Snapshot {
             },
         ],
     }
+}
+
+/// A server drained a minute ago has not been drained since its last verdict.
+#[test]
+fn the_age_is_that_of_the_state_that_is_shown() {
+    let aged = |verdict: u64, order: Option<u64>| {
+        let mut server = real_server("198.51.100.11:80", vec![check(true, 0, None)]);
+        server.since = at(verdict);
+        server.order = order.map(|since| OrderStatus {
+            order: Order::Drain,
+            note: OrderNote { by: "alice".into(), reason: None, since: at(since), until: None },
+        });
+        let mut snapshot = snapshot();
+        snapshot.virtual_servers.truncate(1);
+        snapshot.virtual_servers[0].real_servers = vec![server];
+        let all: Vec<_> = snapshot.virtual_servers.iter().collect();
+        let table = table(&snapshot, &all, at(1000));
+        let row = table.lines().find(|line| line.starts_with("  198.51.100.11:80")).unwrap();
+        row.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(aged(400, None), "10m");
+    assert_eq!(aged(400, Some(940)), "1m", "the order is younger");
+    assert_eq!(aged(940, Some(400)), "1m", "it has come up since");
 }
 
 #[test]

@@ -196,6 +196,20 @@ impl Ledger {
         &self.held
     }
 
+    /// There are services with somebody to serve them, none of them is in the table so that it can, and some
+    /// wait for another try: the kernel has refused them.
+    pub(super) fn is_barred(&self) -> bool {
+        let able = |service: &Arc<Service>| service.destinations.values().any(|record| record.weight > 0);
+        let mut is_refused = false;
+        for (id, _) in self.wanted.services.iter().filter(|(_, wanted)| able(wanted)) {
+            if self.observed.services.get(id).is_some_and(able) {
+                return false;
+            }
+            is_refused |= self.held.contains(id);
+        }
+        is_refused
+    }
+
     pub(super) fn is_settled_for(&self, id: &ServiceId) -> bool {
         !self.unsettled.contains(id)
     }

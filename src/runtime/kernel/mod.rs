@@ -59,6 +59,8 @@ pub(super) enum Report {
         settled: bool,
         open: BTreeSet<ServiceId>,
         held: BTreeSet<ServiceId>,
+        /// Of all services that could serve none is there, because the kernel has refused them.
+        barred: bool,
     },
     Drifted(Drifted),
     /// Operations failed because the table was not as it was left; what it is now has been looked up,

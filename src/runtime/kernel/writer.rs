@@ -253,7 +253,8 @@ impl WritingThread {
         if operations > 0 || !failed.is_empty() || news {
             let (open, held) = (self.ledger.unsettled().clone(), self.ledger.held().clone());
             (self.reported, self.open) = (ticket, open.clone());
-            self.report(Report::Written { ticket, operations, failed, settled, open, held });
+            let barred = self.ledger.is_barred();
+            self.report(Report::Written { ticket, operations, failed, settled, open, held, barred });
         }
     }
 

@@ -77,6 +77,17 @@ fn frozen_verdicts_are_not_ready_and_no_reason_to_be_restarted() {
     assert_eq!(failing(&dependencies), ["ipvs", "config"]);
 }
 
+#[test]
+fn a_table_that_the_kernel_has_refused_as_a_whole_is_not_ready() {
+    let dependencies = Dependencies::new();
+    dependencies.install_vitals();
+    dependencies.vitals.note_first_sync();
+    for (barred, failed) in [(true, true), (false, false), (true, true)] {
+        dependencies.vitals.note_barred(barred);
+        assert_eq!(failing(&dependencies).contains(&"first-sync".to_owned()), failed);
+    }
+}
+
 /// A netlink that has stopped answering.
 struct Mute;
 

@@ -57,6 +57,8 @@ struct PoolFrame<'a> {
     #[serde(borrow)]
     services: Vec<&'a RawValue>,
     quorum_up: bool,
+    #[serde(borrow, default)]
+    since: Option<&'a RawValue>,
     #[serde(borrow)]
     real_servers: Vec<&'a RawValue>,
 }
@@ -71,6 +73,8 @@ struct ServerFrame<'a> {
     #[serde(borrow, default)]
     kept: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    since: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     checks: Vec<&'a RawValue>,
 }
 
@@ -81,6 +85,7 @@ fn pool(raw: &RawValue, left_out: &mut LeftOut) -> Option<Pool> {
             name: one(frame.name, "name", left_out).unwrap_or_default(),
             services: each(&frame.services, "services", left_out),
             quorum_up: frame.quorum_up,
+            since: one(frame.since, "since", left_out),
             real_servers: frame.real_servers.iter().filter_map(|raw| server(raw, left_out)).collect(),
         })
     })
@@ -94,6 +99,7 @@ fn server(raw: &RawValue, left_out: &mut LeftOut) -> Option<Server> {
             order: one(frame.order, &of("order"), left_out),
             weight: one(frame.weight, &of("weight"), left_out),
             kept: one(frame.kept, &of("kept"), left_out),
+            since: one(frame.since, &of("since"), left_out),
             checks: each(&frame.checks, &of("check"), left_out),
             address: frame.address,
         })

@@ -64,6 +64,7 @@ fn example() -> State {
             })),
             operator_weight: Some(Box::new(OperatorWeight { weight: 7, note: note("uid 1000", None, None) })),
             kept: Some(Time::from_nanos(998_000_000_000)),
+            since: None,
             checks: Vec::from([
                 (Identity::parse("00ff").unwrap(), checked.clone()),
                 (
@@ -88,6 +89,7 @@ fn example() -> State {
             order: Some(Box::new(Override { order: Order::Disable, note: note("bob", None, None) })),
             operator_weight: None,
             kept: None,
+            since: None,
             checks: Few::new(),
         },
     ];
@@ -100,6 +102,7 @@ fn example() -> State {
                 name: "web".to_owned(),
                 services: vec![tcp("192.0.2.10:80"), mark],
                 quorum_up: true,
+                since: None,
                 real_servers: servers,
             }],
         },
@@ -154,6 +157,49 @@ fn version_1_is_this_text() {
     let mut nameless = example();
     nameless.memory.virtual_servers[0].name.clear();
     assert_eq!(parse(&GOLDEN.replace(r#""name":"web","#, ""), BOOT, NOW), Ok(nameless));
+}
+
+/// [`example`] with all that later versions have added to the text.
+fn dated() -> State {
+    without(|state| {
+        let pool = &mut state.memory.virtual_servers[0];
+        pool.since = Some(Time::from_nanos(5));
+        let server = &mut pool.real_servers[0];
+        server.since = Some(Since { alive: false, at: Time::from_nanos(6) });
+        let mut checks: Vec<_> = server.checks.iter().cloned().collect();
+        let words = "connect: refused (before the restart)";
+        checks[1].1.last = Some(Last::recalled(false, 70, words, Time::from_nanos(7)));
+        server.checks = checks.into();
+    })
+}
+
+#[test]
+fn since_when_and_why_are_kept_within_one_boot() {
+    let golden = GOLDEN
+        .replace(r#""quorum_up":true,"#, r#""quorum_up":true,"since":5,"#)
+        .replace(r#""kept":998000000000,"#, r#""kept":998000000000,"since":[false,6],"#)
+        .replace(
+            r#""delta":-5,"heard":999000000000"#,
+            r#""delta":-5,"heard":999000000000,"last":[false,7,70,"connect: refused"]"#,
+        );
+    assert_eq!(parse(&golden, BOOT, NOW), Ok(dated()));
+    assert_eq!(
+        parse(&render(&dated(), BOOT).text, BOOT, NOW),
+        Ok(dated()),
+        "said once, however many restarts"
+    );
+    let other = parse(&golden, OTHER_BOOT, NOW).unwrap();
+    let pool = &other.memory.virtual_servers[0];
+    assert_eq!((pool.since, pool.real_servers[0].since), (None, None));
+    assert!(pool.real_servers[0].checks.iter().all(|(_, state)| state.last.is_none()));
+    for (from, to) in [(r#""since":5,"#, r#""since":"x","#), (r#""since":[false,6]"#, r#""since":6"#)] {
+        let (state, left_out) = parse_loosely(&golden.replace(from, to)).unwrap();
+        assert_eq!(
+            (left_out.len(), state.memory.virtual_servers[0].real_servers.len()),
+            (1, 2),
+            "{left_out:?}"
+        );
+    }
 }
 
 /// Whoever has a hand in the file must not have one in what this host is to itself.
@@ -320,6 +366,7 @@ prop_compose! {
         order in proptest::option::of((prop_oneof![Just(Order::Drain), Just(Order::Disable)], notes())),
         weight in proptest::option::of((any::<u32>(), notes())),
         kept in proptest::option::of(any::<u64>().prop_map(Time::from_nanos)),
+        since in proptest::option::of((any::<bool>(), times()).prop_map(|(alive, at)| Since { alive, at })),
         checks in proptest::collection::vec(checks(), 0..3),
     ) -> RememberedRealServer {
         RememberedRealServer {
@@ -327,6 +374,7 @@ prop_compose! {
             order: order.map(|(order, note)| Box::new(Override { order, note })),
             operator_weight: weight.map(|(weight, note)| Box::new(OperatorWeight { weight, note })),
             kept,
+            since,
             checks: checks.into(),
         }
     }
@@ -337,9 +385,10 @@ prop_compose! {
         name in ".{0,5}",
         services in proptest::collection::vec(services(), 0..3),
         quorum_up in any::<bool>(),
+        since in proptest::option::of(times()),
         real_servers in proptest::collection::vec(servers(), 0..4),
     ) -> RememberedVirtualServer {
-        RememberedVirtualServer { name, services, quorum_up, real_servers }
+        RememberedVirtualServer { name, services, quorum_up, since, real_servers }
     }
 }
 

@@ -111,6 +111,7 @@ fn render_pool(pool: &RememberedVirtualServer) -> Pool {
         name: pool.name.clone(),
         services: pool.services.iter().map(ToString::to_string).collect(),
         quorum_up: pool.quorum_up,
+        since: pool.since.map(Time::as_nanos),
         real_servers: pool.real_servers.iter().map(render_server).collect(),
     }
 }
@@ -128,6 +129,7 @@ fn render_server(server: &RememberedRealServer) -> Server {
         order: server.order.as_deref().map(order),
         weight: server.operator_weight.as_ref().map(|w| (w.weight, render_note(&w.note))),
         kept: server.kept.map(Time::as_nanos),
+        since: server.since.map(|since| (since.alive, since.at.as_nanos())),
         checks: server.checks.iter().map(|(identity, state)| render_check(*identity, state)).collect(),
     }
 }
@@ -155,5 +157,9 @@ fn render_check(identity: Identity, state: &CheckerState) -> Check {
         absolute,
         delta,
         heard: state.heard.as_nanos(),
+        last: state.last.as_ref().map(|last| {
+            let microseconds = u32::try_from(last.latency().as_micros()).unwrap_or(u32::MAX);
+            (last.ok, last.at.as_nanos(), microseconds, last.detail.to_string())
+        }),
     }
 }

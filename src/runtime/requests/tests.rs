@@ -136,6 +136,76 @@ fn an_order_says_whom_it_concerned_and_what_it_cost() {
     );
 }
 
+/// Whoever reads "enabled" sends clients: what still holds the server back is said with it.
+#[test]
+fn enable_says_what_it_ended_and_what_still_holds_the_server_back() {
+    let pools = [pool("web", "192.0.2.10:80", &[FIRST]), pool("api", "192.0.2.11:80", &[FIRST])];
+    let mut engine = engine(&config(pools.to_vec()));
+    let on = |address: &str, inside: Option<&str>| Subject {
+        address: crate::control::protocol::parse_address(address).unwrap(),
+        virtual_server: inside.map(str::to_owned),
+        reason: None,
+        duration: None,
+    };
+    let note = OrderNote { by: "root".to_owned(), reason: None, since: NOW, until: None };
+    let mut give = |change, address: &str, inside: Option<&str>| {
+        let on = on(address, inside);
+        let place = Place { address: on.address, virtual_server: on.virtual_server.clone() };
+        let selector = super::super::inquiries::selector(&place);
+        match change {
+            OrderChange::Enable => enable(&mut engine, Engine::handle_order, selector, &on, &note).text,
+            _ => answer(change, &on, engine.handle_order(selector, change, &note)).text,
+        }
+    };
+    assert_eq!(give(OrderChange::Enable, FIRST, None), format!("{FIRST} in web, api: nothing to end"));
+    give(OrderChange::Drain, FIRST, Some("api"));
+    give(OrderChange::Weight(0), FIRST, Some("web"));
+    let said = give(OrderChange::Enable, FIRST, None);
+    let wanted = format!(
+        "{FIRST} in api: enabled\n{FIRST} in web: nothing to end; still weight 0 by root\napi has its quorum again"
+    );
+    assert_eq!(said, wanted);
+    give(OrderChange::Disable, FIRST, Some("web"));
+    assert_eq!(
+        give(OrderChange::Enable, FIRST, Some("web")),
+        format!("{FIRST} in web: enabled; still weight 0 by root")
+    );
+}
+
+/// A host is not one of its servers, also where that is configured as the host alone is written.
+#[test]
+fn a_host_that_is_several_real_servers_is_none_of_them() {
+    let [host, first] = ["198.51.100.11", FIRST];
+    let pools = vec![
+        pool("web", "192.0.2.10:80", &[first, SECOND]),
+        pool("alt", "192.0.2.10:8080", &[first, host]),
+        pool("six", "192.0.2.10:81", &["2001:db8::1", "[2001:db8::1]:82"]),
+    ];
+    let mut engine = engine(&config(pools));
+    let several = "198.51.100.11 is more than one real server, name the port:\n  \
+                   198.51.100.11 in alt (named 198.51.100.11:0)\n  198.51.100.11:80 in ";
+    let both = format!("{several}web, alt");
+    let in_alt = format!("{several}alt");
+    let six = "2001:db8::1 is more than one real server, name the port:\n  \
+               2001:db8::1 in six (named [2001:db8::1]:0)\n  [2001:db8::1]:82 in six";
+    let nobody = "there is no real server 198.51.100.12:0; there is\n  198.51.100.12:80 in web";
+    let cases = [
+        (host, None, Err(both.as_str())),
+        (host, Some("alt"), Err(in_alt.as_str())),
+        (host, Some("web"), Ok("198.51.100.11:80 in web: drained")),
+        ("198.51.100.11:0", None, Ok("198.51.100.11 in alt: drained")),
+        ("198.51.100.11:8080", None, Ok("198.51.100.11 in alt: drained")),
+        ("198.51.100.12:0", None, Err(nobody)),
+        ("2001:db8::1", None, Err(six)),
+        ("[2001:db8::1]:0", Some("six"), Ok("2001:db8::1 in six: drained")),
+    ];
+    for (address, inside, wanted) in cases {
+        let reply = order(&mut engine, address, inside);
+        let said = if reply.ok { Ok(reply.text.as_str()) } else { Err(reply.text.as_str()) };
+        assert_eq!(said, wanted, "{address} {inside:?}");
+    }
+}
+
 #[test]
 fn a_forgotten_port_drains_nobody_unless_it_can_be_one_server_only() {
     let dns = "198.51.100.11:53";

@@ -287,6 +287,7 @@ fn a_file_of_another_boot_has_no_age_and_owns_nothing() {
         name: "web".to_owned(),
         services: vec![tcp("192.0.2.10:80")],
         quorum_up: true,
+        since: None,
         real_servers: vec![],
     };
     let mut state = state(3);

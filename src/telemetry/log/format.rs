@@ -1,8 +1,8 @@
 //! A record as bytes: a journal entry, a plain line, or a line of JSON. Pure.
 //!
-//! The words are the same everywhere: the message, then those of its fields that it does not say
-//! already, as `name=value`. The journal and JSON carry all fields apart as well, for queries such as
-//! `journalctl -u lvsd REAL_SERVER=198.51.100.11:80`.
+//! The journal and JSON carry the fields of a record apart from its message, for queries such as
+//! `journalctl -u lvsd REAL_SERVER=198.51.100.11:80`. A plain line has the message, then those of the fields that it
+//! does not say already, as `name=value`.
 
 use std::fmt::Write as _;
 
@@ -86,7 +86,9 @@ fn journal(head: &Head<'_>, fields: &Fields) -> Vec<u8> {
         append(&mut entry, "CODE_FILE", file);
         append(&mut entry, "CODE_LINE", &line.to_string());
     }
-    append(&mut entry, "MESSAGE", &words(fields));
+    // A record of fields alone has no other words.
+    let text = if fields.message.is_empty() { words(fields) } else { bounded(message(fields)) };
+    append(&mut entry, "MESSAGE", &text);
     for (name, value) in &fields.named {
         append(&mut entry, &journal_name(name), &value.to_string());
     }
@@ -149,13 +151,19 @@ fn quoted(text: &str) -> String {
     plain_json(&serde_json::Value::from(text).to_string())
 }
 
-/// The message and its fields. Control characters are shown, never sent: they may come from a
-/// server's reply, and the reader may be a terminal. Line breaks stay in the message only.
-fn words(fields: &Fields) -> String {
+/// The message alone. Control characters are shown, never sent: they may come from a server's reply, and the reader
+/// may be a terminal. Line breaks stay.
+fn message(fields: &Fields) -> String {
     let mut out = String::with_capacity(fields.message.len() + 32 * fields.named.len());
     for c in fields.message.chars() {
         push_shown(&mut out, c, c == '\n');
     }
+    out
+}
+
+/// The message and its fields, likewise.
+fn words(fields: &Fields) -> String {
+    let mut out = message(fields);
     for (name, value) in &fields.named {
         let text = value.to_string();
         if !text.is_empty() && fields.message.contains(&text) {
@@ -181,11 +189,15 @@ fn words(fields: &Fields) -> String {
             break;
         }
     }
-    if out.len() > MAX_WORDS {
-        out.truncate(out.floor_char_boundary(MAX_WORDS));
-        out.push('…');
+    bounded(out)
+}
+
+fn bounded(mut words: String) -> String {
+    if words.len() > MAX_WORDS {
+        words.truncate(words.floor_char_boundary(MAX_WORDS));
+        words.push('…');
     }
-    out
+    words
 }
 
 fn push_shown(out: &mut String, c: char, as_it_is: bool) {

@@ -76,7 +76,7 @@ fn an_event_reaches_the_journal_with_the_fields_of_its_spans() {
         "CHECK=tcp",
         "ERROR=invalid digit found in string",
         "CODE_FILE=src/telemetry/log/tests.rs",
-        "MESSAGE=real server down virtual_server=web quorum=up real_server=198.51.100.11:80 check=tcp error=\"invalid digit found in string\"",
+        "MESSAGE=real server down",
     ] {
         assert!(entry.lines().any(|l| l == line), "{line}\nin\n{entry}");
     }

@@ -15,7 +15,7 @@
 
   // What is known, as of the last message. Ages have become moments of this machine's clock.
   let pools = new Map();
-  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, until: null, frozen: null };
+  let facts = { name: "", kernel: {}, broken_checks: 0, dry_run: false, unserved: false, file: null, until: null, frozen: null };
   let recent = [];
   let counted = null;
   let sections = new Map();
@@ -82,7 +82,8 @@
     datedNote(note.weight_note, now);
   }
   function dated(server, pool, now) {
-    server.at = now - server.age_ms;
+    const { override, age_ms } = server;
+    server.at = now - (override && override.order ? Math.min(age_ms, override.age_ms) : age_ms);
     datedNote(server.override, now);
     for (const check of server.checks) if (check.last) check.last.at = now - check.last.age_ms;
     server.state = stateOf(server);
@@ -110,9 +111,9 @@
     const now = Date.now();
     const before = pools;
     if (whole) pools = new Map();
-    const { name, kernel, broken_checks, dry_run, unconfirmed_ms, frozen } = document;
+    const { name, kernel, broken_checks, dry_run, nothing_served, not_in_force, unconfirmed_ms, frozen } = document;
     const until = unconfirmed_ms === undefined ? null : now + unconfirmed_ms;
-    facts = { name, kernel, broken_checks, dry_run, until, frozen: frozen || null };
+    facts = { name, kernel, broken_checks, dry_run, unserved: Boolean(nothing_served), file: not_in_force || null, until, frozen: frozen || null };
     for (const news of document.virtual_servers) {
       const old = whole ? null : pools.get(news.name);
       const servers = old ? old.servers : new Map();
@@ -226,6 +227,12 @@
     items.push(item("soft", "⇄", sum.active, "active connections" + (counted === null ? "" : ", " + perSecond(sum.rate) + " new/s")));
     $("totals").replaceChildren(...items);
     const remarks = [];
+    if (facts.unserved) {
+      remarks.push(el("li", "bad", el("span", "bad-word", "! NOTHING IS SERVED: "), "the kernel has refused every service that could serve."));
+    }
+    if (facts.file) {
+      remarks.push(el("li", "bad", el("span", "bad-word", "! THE FILE IS NOT IN FORCE: "), clean(facts.file.text)));
+    }
     if (facts.until !== null) {
       remarks.push(el("li", "bad", el("span", "bad-word", "! NOT CONFIRMED: "), "a reload is on trial, and goes back unless ", el("code", "", "lvsd confirm"), " comes; ", moment(facts.until, "left")));
     }

@@ -12,6 +12,7 @@ mod drift;
 mod random;
 
 const WEB: &str = "192.0.2.10:80";
+const OTHER: &str = "192.0.2.11:80";
 const FOREIGN: &str = "192.0.2.99:25";
 const FIRST: &str = "198.51.100.11:80";
 const SECOND: &str = "198.51.100.12:80";
@@ -105,6 +106,51 @@ fn edit(id: &str, at: &str, weight: u32) -> Operation {
 
 fn removal(id: &str) -> Operation {
     Operation::RemoveService { service: tcp(id) }
+}
+
+#[test]
+fn it_is_barred_while_all_that_could_serve_is_refused() {
+    let nobody = || service("wrr", &[(FIRST, 0), (SECOND, 0)]);
+    let unknown = || service("wrrr", &[(FIRST, 1)]);
+    let mut rig = Rig::new(Table::default(), []);
+    assert!(!rig.ledger.is_barred(), "nothing is wanted");
+    rig.want(WEB, Some(nobody()));
+    rig.want(OTHER, Some(service("wrrr", &[(FIRST, 0)])));
+    rig.write();
+    assert!(!rig.ledger.is_barred(), "refused, and nobody could serve it anyway");
+    rig.want(OTHER, Some(unknown()));
+    assert!(!rig.ledger.is_barred(), "on its way");
+    rig.write();
+    assert!(rig.ledger.is_barred(), "the only one that could serve is refused");
+    rig.look(Drift::Repair);
+    rig.write();
+    assert!(rig.ledger.is_barred(), "and so it stays when it is tried again");
+    rig.want(WEB, Some(web(3)));
+    rig.write();
+    assert!(!rig.ledger.is_barred(), "one of two is there");
+    rig.want(WEB, Some(unknown()));
+    rig.write();
+    assert!(!rig.ledger.is_barred(), "an edit is refused: what was there before serves");
+    rig.want(WEB, None);
+    rig.write();
+    assert!(rig.ledger.is_barred(), "that one is gone");
+    rig.want(OTHER, None);
+    rig.write();
+    assert!(!rig.ledger.is_barred(), "nothing is wanted any more");
+}
+
+/// The service is there, but none of those that are to serve it.
+#[test]
+fn a_service_whose_servers_are_all_refused_serves_nobody() {
+    let mut rig = Rig::new(Table::default(), []);
+    rig.want(WEB, Some(web(3)));
+    let plan = rig.ledger.plan();
+    rig.ledger.applied(&plan[0]);
+    plan.iter().skip(1).for_each(|operation| rig.ledger.failed(operation));
+    rig.ledger.settle();
+    assert!(rig.ledger.is_barred());
+    rig.ledger.applied(&plan[1]);
+    assert!(!rig.ledger.is_barred());
 }
 
 #[test]

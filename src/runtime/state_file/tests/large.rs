@@ -42,6 +42,7 @@ fn the_state_of_a_very_large_installation_comes_back() {
         order: Some(Box::new(order.clone())),
         operator_weight: None,
         kept: None,
+        since: None,
         checks: (0..5)
             .map(|kind| (Identity::parse(&format!("{n:x}{kind:08x}")).unwrap(), checked.clone()))
             .collect(),
@@ -50,6 +51,7 @@ fn the_state_of_a_very_large_installation_comes_back() {
         name: "web".to_owned(),
         services: vec![tcp(&format!("192.0.2.10:{}", n + 1))],
         quorum_up: true,
+        since: None,
         real_servers: (0..100).map(|m| server(100 * u32::from(n) + m)).collect(),
     };
     let mut state = state(1000);
