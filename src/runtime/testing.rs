@@ -10,9 +10,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use super::kernel::Ticket;
-use crate::engine::model::{
-    Config, Forwarding, Protocol, RealServer, Scheduler, VirtualServer,
-};
+use crate::engine::model::{Config, Forwarding, Protocol, RealServer, Scheduler, VirtualServer};
 use crate::engine::table::{Destination, DestinationId, Service, ServiceAttributes, ServiceId, Table};
 use crate::engine::testing;
 

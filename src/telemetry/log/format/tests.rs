@@ -48,7 +48,10 @@ fn what_the_message_says_is_not_said_twice() {
     let line = encoded(Format::Plain, Level::WARN, &record);
     assert!(line.ends_with(" 198.51.100.11:80 in web: down by=alice\n"), "{line}");
     let entry = encoded(Format::Journal, Level::WARN, &record);
-    assert!(entry.contains("\nMESSAGE=198.51.100.11:80 in web: down\n"), "its fields stand beside it: {entry}");
+    assert!(
+        entry.contains("\nMESSAGE=198.51.100.11:80 in web: down\n"),
+        "its fields stand beside it: {entry}"
+    );
     assert!(entry.contains("\nREAL_SERVER=198.51.100.11:80\nSTATE=down\nBY=alice\n"), "{entry}");
 }
 
