@@ -30,6 +30,23 @@ impl fmt::Display for Peer {
     }
 }
 
+impl Peer {
+    /// A process of our own user that process 1 has started. Where process 1 is the service manager, that is how it
+    /// runs the commands of our unit.
+    pub fn is_started_by_init(&self) -> bool {
+        let is_ours = self.uid == Uid::effective().as_raw();
+        let stat =
+            self.pid.filter(|_| is_ours).map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")));
+        stat.and_then(Result::ok).and_then(|stat| parent(&stat)) == Some(1)
+    }
+}
+
+/// Of `/proc/PID/stat`. The name in it may hold anything, parentheses as well.
+fn parent(stat: &str) -> Option<i32> {
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Looks names up on a thread of tokio's pool, one at a time: a directory server that hangs can
 /// occupy one thread and no more.
 #[derive(Clone, Debug)]
@@ -55,5 +72,33 @@ impl Names {
             user
         });
         lookup.await.ok()?.ok()?.map(|user| user.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_is_read_whatever_the_name() {
+        for (stat, wanted) in [
+            ("42 (lvsd) S 1 42 42 0 -1", Some(1)),
+            ("42 (a) R 7 (b)) S 977 42", Some(977)),
+            ("42 (lvsd) S", None),
+            ("", None),
+        ] {
+            assert_eq!(parent(stat), wanted, "{stat:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_child_of_process_1_and_of_our_user_is_taken_for_the_service_managers() {
+        let (pid, uid) = (std::process::id().cast_signed(), Uid::effective().as_raw());
+        let is_it = |uid, pid| Peer { uid, pid, name: None }.is_started_by_init();
+        let parent = nix::unistd::getppid().as_raw();
+        assert_eq!(is_it(uid, Some(pid)), parent == 1);
+        assert!(!is_it(uid.wrapping_add(1), Some(pid)));
+        assert!(!is_it(uid, None));
+        assert!(!is_it(uid, Some(i32::MAX)), "gone already");
     }
 }

@@ -58,9 +58,9 @@ impl Last {
 const REMEMBERED: usize = 160;
 
 impl Last {
-    /// One of an earlier run.
-    pub fn recalled(ok: bool, microseconds: u32, detail: &str, at: Time) -> Self {
-        Self { ok, microseconds, detail: detail.into(), at }
+    /// A failure of an earlier run.
+    pub fn recalled(microseconds: u32, detail: &str, at: Time) -> Self {
+        Self { ok: false, microseconds, detail: detail.into(), at }
     }
 
     /// Without what a server or a script has said: that is quoted, and may be a secret, which no file keeps.
@@ -76,10 +76,10 @@ impl Last {
 }
 
 impl CheckerState {
-    /// What a later start should know: of the last result only why it is down, in few words.
+    /// What a later start should know: of a failure only why, in few words.
     pub(super) fn remembered(&self) -> Self {
         let Self { up, has_run, failures, successes, weight, heard, ref last } = *self;
-        let last = last.as_ref().filter(|_| !up).map(Last::shortened);
+        let last = last.as_ref().filter(|last| !up && !last.ok).map(Last::shortened);
         Self { up, has_run, failures, successes, weight, heard, last }
     }
 

@@ -110,9 +110,9 @@ struct Check {
     /// Nanoseconds since boot.
     #[serde(default)]
     heard: u64,
-    /// The last result of one that is down: good, when, microseconds, words.
+    /// Of one that is down the last result, a failure: when, microseconds, words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    last: Option<(bool, u64, u32, String)>,
+    last: Option<(u64, u32, String)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -244,8 +244,8 @@ fn check(check: Check, clock: Clock) -> Result<(Identity, CheckerState), String>
         successes: check.successes,
         weight,
         heard: Time::from_nanos(check.heard),
-        last: check.last.and_then(|(ok, at, microseconds, detail)| {
-            Some(Last::recalled(ok, microseconds, &of_before(detail), clock.if_same(Some(at))?))
+        last: check.last.and_then(|(at, microseconds, detail)| {
+            Some(Last::recalled(microseconds, &of_before(detail), clock.if_same(Some(at))?))
         }),
     };
     Ok((identity, state))

@@ -91,11 +91,13 @@ impl Supervisor {
         let Call { request, peer, reply, feed } = ask;
         match request {
             Request::Reload => {
-                info!(by = %peer, "reload asked for by {peer}");
+                let by = self.asked_by(&peer);
+                info!(by, "reload asked for by {by}");
                 self.begin_reload(Wish { answers: vec![reply], ..Wish::default() });
             }
             Request::ReloadWith { confirm, force } => {
-                info!(by = %peer, "reload asked for by {peer}");
+                let by = self.asked_by(&peer);
+                info!(by, "reload asked for by {by}");
                 let force = if force { Force::Yes } else { Force::No };
                 self.begin_reload(Wish { answers: vec![reply], confirm, force });
             }
@@ -140,6 +142,15 @@ impl Supervisor {
                     let _ = reply.send(Reply::failed("another plan is being made, try again"));
                 }
             }
+        }
+    }
+
+    /// `systemctl reload` runs `lvsd reload` as our own user, which says nothing of who wanted it.
+    fn asked_by(&self, peer: &Peer) -> String {
+        if self.manager.is_present() && peer.is_started_by_init() {
+            "systemd".to_owned()
+        } else {
+            peer.to_string()
         }
     }
 

@@ -101,42 +101,6 @@ fn a_daemon_whose_services_are_all_refused_is_not_ready() {
     }
 }
 
-/// Of servers that are as they were nobody should have to ask since when.
-#[test]
-fn a_restart_keeps_since_when_everything_is_as_it_is() {
-    let (first, mut second) = (Backend::new(), Backend::new());
-    let place = Place::new(&web(&[(&first, 3), (&second, 1)]));
-    let daemon = place.start();
-    place.wait_for_servers("alive", &[json!(true), json!(true)]);
-    second.die();
-    place.wait_for_servers("alive", &[json!(true), json!(false)]);
-    let ages = || {
-        let status = place.status();
-        let pool = &status["virtual_servers"][0];
-        let ages = [&pool["quorum"], &pool["real_servers"][0], &pool["real_servers"][1]];
-        ages.map(|of| of["age_ms"].as_u64().expect("an age"))
-    };
-    // Longer than a start takes.
-    let before = within("they have been so for a while", || {
-        Some(ages()).filter(|all| all.iter().all(|age| *age > 2500))
-    });
-    daemon.signal(Signal::SIGTERM);
-    assert!(daemon.wait().success());
-    let file = std::fs::read_to_string(place.path("state.json")).expect("a state file");
-    assert!(file.contains(r#""last":[false,"#), "{file}");
-    let daemon = place.start();
-    let after = ages();
-    assert!(before.iter().zip(after).all(|(before, after)| after >= *before), "{before:?} → {after:?}");
-    let why = place.ask(&format!("why {}", second.address)).stdout;
-    assert!(why.contains("because its tcp check fails: connect"), "{why}");
-    daemon.signal(Signal::SIGTERM);
-    assert!(daemon.wait().success());
-    second.revive();
-    let _daemon = place.start();
-    place.wait_for_servers("alive", &[json!(true), json!(true)]);
-    assert!(ages()[2] < ages()[1], "it has come up since: {:?}", ages());
-}
-
 #[test]
 fn usr1_writes_the_state_to_the_log() {
     let (first, second) = (Backend::new(), Backend::new());

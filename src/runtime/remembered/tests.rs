@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::model::{Few, Mark};
 
+mod dated;
 mod secrets;
 mod strangers;
 
@@ -157,49 +158,6 @@ fn version_1_is_this_text() {
     let mut nameless = example();
     nameless.memory.virtual_servers[0].name.clear();
     assert_eq!(parse(&GOLDEN.replace(r#""name":"web","#, ""), BOOT, NOW), Ok(nameless));
-}
-
-/// [`example`] with all that later versions have added to the text.
-fn dated() -> State {
-    without(|state| {
-        let pool = &mut state.memory.virtual_servers[0];
-        pool.since = Some(Time::from_nanos(5));
-        let server = &mut pool.real_servers[0];
-        server.since = Some(Since { alive: false, at: Time::from_nanos(6) });
-        let mut checks: Vec<_> = server.checks.iter().cloned().collect();
-        let words = "connect: refused (before the restart)";
-        checks[1].1.last = Some(Last::recalled(false, 70, words, Time::from_nanos(7)));
-        server.checks = checks.into();
-    })
-}
-
-#[test]
-fn since_when_and_why_are_kept_within_one_boot() {
-    let golden = GOLDEN
-        .replace(r#""quorum_up":true,"#, r#""quorum_up":true,"since":5,"#)
-        .replace(r#""kept":998000000000,"#, r#""kept":998000000000,"since":[false,6],"#)
-        .replace(
-            r#""delta":-5,"heard":999000000000"#,
-            r#""delta":-5,"heard":999000000000,"last":[false,7,70,"connect: refused"]"#,
-        );
-    assert_eq!(parse(&golden, BOOT, NOW), Ok(dated()));
-    assert_eq!(
-        parse(&render(&dated(), BOOT).text, BOOT, NOW),
-        Ok(dated()),
-        "said once, however many restarts"
-    );
-    let other = parse(&golden, OTHER_BOOT, NOW).unwrap();
-    let pool = &other.memory.virtual_servers[0];
-    assert_eq!((pool.since, pool.real_servers[0].since), (None, None));
-    assert!(pool.real_servers[0].checks.iter().all(|(_, state)| state.last.is_none()));
-    for (from, to) in [(r#""since":5,"#, r#""since":"x","#), (r#""since":[false,6]"#, r#""since":6"#)] {
-        let (state, left_out) = parse_loosely(&golden.replace(from, to)).unwrap();
-        assert_eq!(
-            (left_out.len(), state.memory.virtual_servers[0].real_servers.len()),
-            (1, 2),
-            "{left_out:?}"
-        );
-    }
 }
 
 /// Whoever has a hand in the file must not have one in what this host is to itself.

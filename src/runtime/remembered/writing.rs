@@ -159,7 +159,7 @@ fn render_check(identity: Identity, state: &CheckerState) -> Check {
         heard: state.heard.as_nanos(),
         last: state.last.as_ref().map(|last| {
             let microseconds = u32::try_from(last.latency().as_micros()).unwrap_or(u32::MAX);
-            (last.ok, last.at.as_nanos(), microseconds, last.detail.to_string())
+            (last.at.as_nanos(), microseconds, last.detail.to_string())
         }),
     }
 }
