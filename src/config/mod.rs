@@ -16,6 +16,7 @@ mod duration;
 pub(crate) mod fuzzing;
 pub mod import;
 mod kept;
+mod log_filter;
 mod lower;
 pub mod manual;
 mod pem;
@@ -26,14 +27,6 @@ pub mod schema;
 mod secret;
 mod sources;
 mod syntax;
-/// Would `daemon.log` take this filter? If not, why, and what to write instead.
-pub fn check_log_filter(filter: &str) -> Result<(), String> {
-    raw::log_filter(filter).map(drop).map_err(|wrong| match wrong.remedy {
-        Some(remedy) => format!("{}: {remedy}", wrong.message),
-        None => wrong.message,
-    })
-}
-
 #[cfg(test)]
 mod tests;
 mod text;
@@ -48,6 +41,7 @@ use toml::de::DeTable;
 
 pub use diagnostics::{Diagnostic, Diagnostics, Label, Line, MAX_SHOWN, Palette, Severity, Spot};
 pub use kept::Kept;
+pub use log_filter::check_log_filter;
 pub use sources::Sources;
 
 use crate::engine::model::{CheckKind, Config};

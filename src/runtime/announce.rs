@@ -65,7 +65,7 @@ impl Announcer {
                 let reason = reason(&cause);
                 info!(
                     virtual_server,
-                    real_server, reason, "{real_server} in {virtual_server}: weight {from} → {to}"
+                    real_server, reason, "{real_server} in {virtual_server}: weight {from} → {to}: {reason}"
                 );
             }
             Event::Quorum { virtual_server, quorum } => self.quorum(&virtual_server, &quorum),

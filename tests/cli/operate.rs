@@ -86,7 +86,11 @@ fn log_level_changes_the_filter_until_the_next_reload() {
     let place = Place::new(&format!("log = \"info\"\n{}", web(&[(&backend, 3)])));
     let _daemon = place.start();
     assert_eq!(place.ask("log-level").stdout, "info\n");
-    for (filter, words) in [("inof", "did you mean \"info\"?"), ("a=b=c", "is not a filter")] {
+    for (filter, words) in [
+        ("inof", "did you mean \"info\"?"),
+        ("a=b=c", "is not a filter"),
+        ("info,lvsd::runtme=debug", "did you mean \"lvsd::runtime\"?"),
+    ] {
         let said = place.ask(&format!("log-level {filter}"));
         assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
         assert!(said.stderr.contains(words), "{}", said.stderr);

@@ -59,6 +59,12 @@ fn no_secret_reaches_those_who_are_told() {
     place.wait_for_servers("alive", &[true.into(), false.into(), false.into()]);
     backend.die();
     place.wait_for_servers("alive", &[false.into(), false.into(), false.into()]);
+    // Whoever has not got to it when the server is up again need not be told that it was down.
+    within("a script is told", || {
+        fs::read_to_string(place.path("told")).ok().filter(|text| text.contains("LVSD_REASON=http check: "))
+    });
+    within("a webhook is told", || has(&mut posted, &posts, "http check: "));
+    within("a mail tells it", || has(&mut mailed, &mails, "http check: "));
     assert_eq!(place.ask(&format!("drain {echo} --reason later")).code, Some(0));
     within("a viewer sees the change", || has(&mut viewed, &viewer, "\"order\":\"drain\""));
     let watched = on_terminal(

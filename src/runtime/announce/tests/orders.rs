@@ -28,7 +28,7 @@ fn weights_and_orders_are_information() {
         [
             line(
                 Level::INFO,
-                &format!("{SERVER} in web: weight 3 → 7"),
+                &format!("{SERVER} in web: weight 3 → 7: by the operator's order"),
                 &[("virtual_server", "web"), ("real_server", SERVER), ("reason", "by the operator's order")]
             ),
             said("drained", "disk full"),
