@@ -28,3 +28,9 @@ pub(crate) fn moves_others(c: char) -> bool {
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
+
+/// Details come from servers and reasons from operators: nothing of them may reach a terminal as a
+/// control sequence, nor move, hide or turn round what stands beside it.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if moves_others(c) { '?' } else { c }).collect()
+}

@@ -2,14 +2,7 @@
 
 use std::time::Duration;
 
-use crate::shown::moves_others;
-pub(super) use crate::shown::plain_json;
-
-/// Details come from servers and reasons from operators: nothing of them may reach a terminal as a
-/// control sequence, nor move, hide or turn round what stands beside it.
-pub(super) fn clean(text: &str) -> String {
-    text.chars().map(|c| if moves_others(c) { '?' } else { c }).collect()
-}
+pub(super) use crate::shown::{clean, plain_json};
 
 /// `1st`, `2nd`, `3rd`, `11th`
 pub(super) fn ordinal(number: u32) -> String {
@@ -44,6 +37,7 @@ pub(super) fn micros(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shown::moves_others;
 
     #[test]
     fn numbers_are_words() {

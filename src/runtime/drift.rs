@@ -56,6 +56,9 @@ impl Supervisor {
         let lines: Vec<_> = found.iter().map(|one| (one.service, one.what.clone())).collect();
         self.progress.told.tell_drift(does, &lines, now);
         for (object, text) in events(&self.engine, does, found) {
+            let Some(unsaid) = self.progress.told.tells_drift_event(&text, now) else { continue };
+            let text =
+                if unsaid == 0 { text } else { format!("{text}; {unsaid} times more in the last hour") };
             self.announcer.note(object, What::Drift(text.into()), now);
         }
     }

@@ -23,12 +23,15 @@ pub(super) struct Told {
     requests: Repeats<String>,
     /// What a hand at ipvsadm did. Apart: however much of it there is, failures are told.
     drift: Repeats<String>,
+    /// The same for those who follow events, and for what is remembered of each server: somebody who does it again at
+    /// each look must not drive out all else.
+    drift_events: Repeats<String>,
 }
 
 impl Told {
     pub(super) fn new() -> Self {
         let repeats = || Repeats::new(HOURLY, REPEATS);
-        Self { operations: repeats(), requests: repeats(), drift: repeats() }
+        Self { operations: repeats(), requests: repeats(), drift: repeats(), drift_events: repeats() }
     }
 
     /// `failures` are the [`lines`] of a round.
@@ -52,6 +55,14 @@ impl Told {
         }
         if !more.is_empty() {
             warn!("the kernel's table is not as it was left, {does}: {} changes more", more.len());
+        }
+    }
+
+    /// Is this to be told now? How often it was not, since it was told last.
+    pub(super) fn tells_drift_event(&mut self, text: &str, now: Time) -> Option<u64> {
+        match self.drift_events.observe(text.to_owned(), now) {
+            Repeat::Tell { unsaid } => Some(unsaid),
+            Repeat::Count => None,
         }
     }
 

@@ -155,7 +155,7 @@ impl Front {
 fn leave_word(config: &Path, socket: &Path) -> Option<Left> {
     let directory = whereabouts::directory();
     whereabouts::leave(&directory, config, socket).unwrap_or_else(|error| {
-        debug!(%error, "no word of the control socket in {}", directory.display());
+        debug!("no word of the control socket in {}: {error}", directory.display());
         None
     })
 }

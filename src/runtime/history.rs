@@ -106,10 +106,11 @@ impl History {
         server: RealServerId,
         has: impl Fn(&str) -> bool,
     ) -> Vec<Arc<Happening>> {
-        let is_lost = |h: &Arc<Happening>| matches!(h.what, What::OrderLost(_));
-        let mut lost = self.of_server(server);
-        lost.retain(|happening| is_lost(happening) && !has(&happening.virtual_server));
-        lost
+        let is_it = |h: &&Arc<Happening>| {
+            let is_lost = matches!(h.what, What::OrderLost(_));
+            is_lost && h.real_server == Some(server) && !has(&h.virtual_server)
+        };
+        self.all.values().rev().filter(is_it).take(PER_OBJECT).cloned().collect()
     }
 
     fn record(&mut self, object: Object, what: What, because: Because, now: Time) -> Arc<Happening> {

@@ -12,6 +12,8 @@ use crate::engine::snapshot::{HappenedKind, NotInForce, NotInForceKind};
 pub(super) enum NextStart {
     Fails,
     TakesIt,
+    /// It is not the file that was the reason.
+    Unsaid,
 }
 
 impl Supervisor {
@@ -20,16 +22,19 @@ impl Supervisor {
         self.recent.note_daemon(HappenedKind::ReloadRefused, why, now);
         self.announcer.note_daemon(What::ReloadRefused(why.into()));
         let start = match start {
-            NextStart::Fails => "the next start fails",
-            NextStart::TakesIt => "the next start takes it",
+            NextStart::Fails => "; as the file is, the next start fails",
+            NextStart::TakesIt => "; as the file is, the next start takes it",
+            NextStart::Unsaid => "",
         };
-        let text = format!("reload refused: {why}; as the file is, {start}");
+        let text = format!("reload refused: {why}{start}");
         self.not_in_force = Some(NotInForce { kind: NotInForceKind::Refused, since: now, text });
     }
 
-    /// What was tried is still in the file, unless that has become another since and was refused.
+    /// What was tried may still be in the file.
     pub(super) fn note_reverted(&mut self, why: &str, now: Time) {
-        let text = format!("{why}; the file has what was tried, and the next reload or start takes it");
+        let text = format!(
+            "{why}; the next reload or start takes what the file has, which is what was tried unless it was put back"
+        );
         let reverted = NotInForce { kind: NotInForceKind::Reverted, since: now, text };
         self.not_in_force.get_or_insert(reverted);
     }

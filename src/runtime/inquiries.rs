@@ -112,7 +112,9 @@ impl Supervisor {
     /// Of a server that a reload took away there may still be something to tell.
     fn nobody(&self, on: &Place, refusal: &OrderRefusal, now: Time) -> String {
         let text = refused(on, refusal);
-        let mut history = self.announcer.history.of_server(on.address);
+        // Port 0 is the spelling of none.
+        let gone = RealServerId { port: on.address.port.filter(|port| *port != 0), ..on.address };
+        let mut history = self.announcer.history.of_server(gone);
         history.retain(|h| on.virtual_server.as_ref().is_none_or(|name| **name == *h.virtual_server));
         match refusal {
             OrderRefusal::Nobody { .. } if !history.is_empty() => {

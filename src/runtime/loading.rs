@@ -38,6 +38,11 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
+    /// Would a start refuse the file, too?
+    pub(super) fn is_of_the_file(&self) -> bool {
+        matches!(self, Self::Mistakes(_) | Self::Unprepared(_))
+    }
+
     /// One line for each mistake, with its place.
     pub(super) fn lines(&self) -> Vec<String> {
         match self {

@@ -164,7 +164,8 @@ impl Supervisor {
         }
         let mistakes = counted(refusal.count(), "mistake");
         error!("reload refused: {mistakes}, the running configuration stays");
-        self.note_refused(&mistakes, NextStart::Fails, now);
+        let start = if refusal.is_of_the_file() { NextStart::Fails } else { NextStart::Unsaid };
+        self.note_refused(&mistakes, start, now);
         let reply = Reply::new(ExitCode::Configuration, refusal.text());
         answer_all(answers, &reply);
         self.end_reload("reload refused, the configuration before it is in force");

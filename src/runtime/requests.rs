@@ -19,6 +19,7 @@ use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
 use crate::ipvs::OperationError;
+use crate::shown::clean;
 
 /// For the kernel's part of a status; without it the counters read 0.
 pub(super) const VIEW: Duration = Duration::from_secs(1);
@@ -244,13 +245,13 @@ fn enable(engine: &mut Engine, give: Give, selector: Selector<'_>, on: &Subject,
 fn enabled(after: &Inquiry, done: &str) -> String {
     let mut words = done.to_owned();
     if let Some(set) = &after.status.operator_weight {
-        words.push_str(&format!("; still weight {} by {}", set.weight, set.note.by));
+        words.push_str(&format!("; still weight {} by {}", set.weight, clean(&set.note.by)));
     }
     let is_down = |check: &&CheckInquiry| check.check.mode == Mode::Enforce && !check.state.up;
     if let Some(check) = after.checks.iter().find(is_down) {
         let kind = check.check.probe.kind.name();
         match check.state.last.as_ref().filter(|_| check.state.has_run) {
-            Some(last) => words.push_str(&format!("; still DOWN: {kind} check: {}", last.detail)),
+            Some(last) => words.push_str(&format!("; still DOWN: {kind} check: {}", clean(&last.detail))),
             None => words.push_str(&format!("; still DOWN: its {kind} check has not succeeded yet")),
         }
     }

@@ -59,7 +59,7 @@ fn a_file_that_is_not_in_force_is_said_by_the_status_until_one_is() {
     };
     let in_force = || assert_eq!((said(), file()), (None, json!(null)));
     in_force();
-    // Two warnings and one mistake.
+    // Two mistakes and one warning.
     let warned =
         good(4).replace("address = \"192.0.2.10:80\"", "address = \"192.0.2.10:80\"\nscheduler = \"wrrr\"");
     place.configure(&format!("{}weigth = 3\n", warned.replace("[defaults]", "[defaults]\nretry_ = 1")));
@@ -72,9 +72,10 @@ fn a_file_that_is_not_in_force_is_said_by_the_status_until_one_is() {
     assert_eq!(place.ask("reload").code, Some(1));
     agree("refused", "as the file is, the next start takes it");
     place.configure(&good(5));
-    assert_eq!(place.ask("reload --confirm 1s").code, Some(0));
+    assert_eq!(place.ask("reload --confirm 6s").code, Some(0));
     in_force();
-    let why = "not confirmed within 1s: the configuration before it is back; the file has what was tried";
+    let why = "not confirmed within 6s: the configuration before it is back; the next reload or start takes what the file \
+               has";
     within("it goes back", || file().is_object().then_some(()));
     agree("reverted", why);
     assert_eq!(place.ask("reload").code, Some(0));

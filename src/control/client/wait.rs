@@ -13,6 +13,8 @@ use crate::control::{counted, duration};
 
 /// Between two questions.
 const PACE: Duration = Duration::from_millis(200);
+/// For an answer, at the end too: a long status takes its time.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The last answer.
 #[derive(Debug)]
@@ -68,9 +70,10 @@ pub fn wait(
 ) -> Result<Waited, ClientError> {
     let request = Request::Status { name };
     let end = Instant::now() + limit;
+    let mut seen = None;
     loop {
         let path = socket();
-        let left = end.saturating_duration_since(Instant::now()).max(PACE);
+        let left = end.saturating_duration_since(Instant::now()).max(PATIENCE);
         let asked = call(&path, &request, left);
         let lacks = match &asked {
             Err(error) if error.exit_code() != ExitCode::Unreachable => return asked.map(Waited::all),
@@ -86,12 +89,21 @@ pub fn wait(
             }
             Ok(_) => return asked.map(Waited::all),
         };
+        let lacks = lacks.map(|open| {
+            let checks = counted(open, "check");
+            format!("after {} there is no result yet of {checks}", duration::display(limit))
+        });
+        let is_answered = lacks.is_some();
+        let answered = asked.map(|reply| Waited { reply, lacks });
         if Instant::now() + PACE > end {
-            let lacks = lacks.map(|open| {
-                let checks = counted(open, "check");
-                format!("after {} there is no result yet of {checks}", duration::display(limit))
-            });
-            return asked.map(|reply| Waited { reply, lacks });
+            // What was seen before says more than that the last question came to nothing.
+            return match seen {
+                Some(seen) if !is_answered => Ok(seen),
+                Some(_) | None => answered,
+            };
+        }
+        if is_answered {
+            seen = answered.ok();
         }
         pause(PACE);
     }
@@ -144,6 +156,15 @@ mod tests {
         let nonsense = Reply::done("table").with_data(&json!({"virtual_servers": 7})).unwrap();
         let problem = asked(vec![nonsense], LONG).unwrap_err();
         assert!(matches!(problem, ClientError::Nonsense { .. }), "{problem}");
+    }
+
+    /// It ends meanwhile, or is too busy to answer once more.
+    #[test]
+    fn an_answer_counts_also_when_the_last_question_has_none() {
+        let daemon = Scripted::answering(vec![status(&[json!({"has_run": false, "last": null})])]);
+        let Waited { reply, lacks } = wait(&|| daemon.socket(), None, 3 * PACE).unwrap();
+        assert_eq!((reply.text.as_str(), lacks.is_some()), ("table", true));
+        daemon.end();
     }
 
     #[test]
