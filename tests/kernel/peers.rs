@@ -253,7 +253,7 @@ fn ping_by_group_by_capability_and_by_neither() {
         assert_eq!(
             without_net_raw(director, &target, ping()),
             "local: socket: open an ICMP socket: neither the sysctl net.ipv4.ping_group_range (with a range that \
-             has lvsd's group) nor CAP_NET_RAW (see systemd/ping.conf) permits it: permission denied (EACCES)",
+             has lvsd's group) nor CAP_NET_RAW (see /usr/share/doc/lvsd/examples/ping.conf) permits it: permission denied (EACCES)",
             "{address}"
         );
         // Without the ping, ICMP errors decide alone.

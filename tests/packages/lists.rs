@@ -66,11 +66,13 @@ fn the_packaged_book_has_its_pictures() {
     let mut count = 0;
     for (_, asset) in book {
         let text = fs::read_to_string(&asset.from).expect("it is part of the tree");
-        for picture in text.split("](../screenshots/").skip(1) {
-            let name = picture.split(')').next().expect("an end");
-            let to = format!("usr/share/doc/lvsd/book/screenshots/{name}");
-            assert!(deb.contains_key(&to), "{to}, which {} shows", asset.from.display());
-            count += 1;
+        for (written, folder) in [("../screenshots", "screenshots"), ("plots", "development/plots")] {
+            for picture in text.split(&format!("]({written}/")).skip(1) {
+                let name = picture.split(')').next().expect("an end");
+                let to = format!("usr/share/doc/lvsd/book/{folder}/{name}");
+                assert!(deb.contains_key(&to), "{to}, which {} shows", asset.from.display());
+                count += 1;
+            }
         }
     }
     assert!(count > 0, "the book shows no picture");
