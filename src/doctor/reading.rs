@@ -43,8 +43,8 @@ const IPV4_SETTINGS: [&str; 4] = ["forwarding", "rp_filter", "arp_ignore", "send
 const IPV6_SETTINGS: [&str; 1] = ["accept_ra"];
 
 impl Facts {
-    /// `root` is `/` but in tests. `files` are those that loading the configuration reads. `addresses` come beside it, since no file has them with their
-    /// devices; rtnetlink does.
+    /// `root` is `/` but in tests. `files` are those that loading the configuration reads. `addresses` come beside
+    /// it, since no file has them with their devices; rtnetlink does.
     pub fn read(
         root: &Path,
         config: &Config,
