@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lvsd::doctor::Finding;
+use lvsd::doctor::{Finding, Level};
 
 use super::{ADMIN, configs, of_files, set};
 
@@ -84,4 +84,14 @@ fn a_check_that_only_observes_takes_nothing_out() {
         assert_eq!((found.len(), found[0].why.contains("takes its servers out")), (1, takes), "{found:#?}");
         assert_eq!(found[0].virtual_servers, ["web"]);
     }
+}
+
+/// To let the daemon become others lets its scripts, too.
+#[test]
+fn what_the_right_to_change_users_costs_is_said_where_it_is_recommended() {
+    let config = configs::SCRIPT.replace("\"/usr/check\"]", "\"/usr/check\"], user = \"alice\"");
+    let found = of_files(&config, ADMIN, |root| set(&root.join("usr/check"), (0, 0), 0o755));
+    assert_eq!((found.len(), found[0].level), (1, Level::Fault), "{found:#?}");
+    assert!(found[0].remedy.lasting.iter().any(|lasting| lasting.line.contains("CAP_SETUID")), "{found:#?}");
+    assert!(found[0].why.contains("could become root"), "{}", found[0].why);
 }

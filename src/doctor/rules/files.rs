@@ -127,7 +127,8 @@ fn other_users(case: &Case<'_>) -> Option<Finding> {
         (true, _) => "no notification is sent",
     };
     let why = format!(
-        "{why}. Leave `user` and script_user out, so that scripts run as {own:?}, or let the daemon change users as below"
+        "{why}. Leave `user` and script_user out, so that scripts run as {own:?}. Or let the daemon change users as \
+         below: scripts without another user inherit that, and could become root"
     );
     let finding = Finding::new(Level::Fault, "script_user", found, super::host::holder(case).1);
     let mut finding =
