@@ -28,6 +28,18 @@ pub(super) fn caller(host: &Host<'_>) -> Privileges {
     of_process(host, Holder::Caller, "self")
 }
 
+/// Is who asks neither root nor the daemon, now or once it is started?
+pub(super) fn is_stranger(host: &Host<'_>, caller: &Privileges) -> bool {
+    /// Where nothing else says, it is whom the packages make.
+    const SERVICE: &str = "lvsd";
+    let daemon = privileges(host);
+    let is_daemon = match daemon.holder {
+        Holder::Daemon(_) | Holder::Unit => daemon.user_name == caller.user_name,
+        Holder::Caller => caller.user_name == SERVICE,
+    };
+    caller.user.is_some_and(|user| user != 0) && !is_daemon
+}
+
 /// A running `lvsd run` of this network name space.
 fn daemon(host: &Host<'_>) -> Option<u32> {
     let runs = |pid: &u32| {

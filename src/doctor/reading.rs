@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::facts::{Facts, InterfaceAddress, Modules};
+use super::facts::{Bar, Facts, InterfaceAddress, Modules};
 use super::{access, parsing, processes};
 use crate::engine::model::Config;
 
@@ -85,7 +85,11 @@ impl Facts {
     pub fn read_named(root: &Path, config: &Config) -> Self {
         let host = Host { root };
         let privileges = processes::caller(&host);
-        let barred = access::barred(&host, &privileges, config, &BTreeSet::new());
+        let mut barred = access::barred(&host, &privileges, config, &BTreeSet::new());
+        // What other people may not run says nothing of the daemon.
+        if processes::is_stranger(&host, &privileges) {
+            barred.retain(|barred| !matches!(barred.bar, Bar::Closed { .. }));
+        }
         Self { barred, missing_group: missing_group(&host, config), privileges, ..Self::default() }
     }
 }

@@ -1,11 +1,12 @@
 //! Of files and programs that a user may not use: whose user and group the words are about.
 
-use std::fs;
 use std::path::Path;
+use std::{collections::BTreeSet, fs};
 
-use lvsd::doctor::{Finding, Level};
+use lvsd::doctor::{Facts, Finding, Level, examine_named};
+use tempfile::TempDir;
 
-use super::{ADMIN, configs, of_files, set};
+use super::{ADMIN, USERS, configs, load, of_files, set};
 
 /// What makes a host another than the sound one.
 type Prepare<'a> = &'a dyn Fn(&Path);
@@ -94,4 +95,40 @@ fn what_the_right_to_change_users_costs_is_said_where_it_is_recommended() {
     assert_eq!((found.len(), found[0].level), (1, Level::Fault), "{found:#?}");
     assert!(found[0].remedy.lasting.iter().any(|lasting| lasting.line.contains("CAP_SETUID")), "{found:#?}");
     assert!(found[0].why.contains("could become root"), "{}", found[0].why);
+}
+
+/// What `lvsd check` says of a program that is closed or missing, to root, to the service and to somebody else.
+#[test]
+fn who_is_not_the_service_is_not_told_what_they_may_not_run() {
+    let unit = ("etc/systemd/system/lvsd.service", "[Service]\nUser=lvsd\n");
+    let alices = ("etc/systemd/system/lvsd.service", "[Service]\nUser=alice\n");
+    let config = load(configs::SCRIPT);
+    // User and name, the unit, whether it is to be told.
+    for (number, unit, told) in [
+        (999, Some(unit), true),
+        (999, None, true),
+        (1000, Some(unit), false),
+        (1000, None, false),
+        (1000, Some(alices), true),
+        (999, Some(alices), false),
+    ] {
+        let host = TempDir::new().expect("a folder");
+        let status = format!("Uid:\t{number}\t{number}\t{number}\t{number}\nCapEff:\t0000000000000000\n");
+        let own = [("proc/self/status", status.as_str()), ("usr/check", "#!/bin/sh\n")];
+        for (path, text) in USERS.iter().copied().chain(own).chain(unit) {
+            let path = host.path().join(path);
+            fs::create_dir_all(path.parent().expect("below the root")).expect("ours");
+            fs::write(path, text).expect("ours");
+        }
+        let program = host.path().join("usr/check");
+        set(&program, (0, 0), 0o700);
+        let found = || examine_named(&config, &Facts::read_named(host.path(), &config));
+        let closed: BTreeSet<String> = found().into_iter().map(|finding| finding.found).collect();
+        let name = if number == 999 { "lvsd" } else { "alice" };
+        let wanted = told.then(|| format!("the user {name:?} may not run /usr/check"));
+        assert_eq!(closed, wanted.into_iter().collect(), "{number} {unit:?}");
+        // What is not there, nobody has.
+        fs::remove_file(program).expect("it is there");
+        assert_eq!(said(&found()), ["there is no program /usr/check"], "{number} {unit:?}");
+    }
 }
