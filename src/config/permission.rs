@@ -33,14 +33,35 @@ impl From<&str> for Unusable {
 
 impl Unusable {
     pub(super) fn unread(path: &Path, error: &io::Error) -> Self {
-        let denied = error.kind() == ErrorKind::PermissionDenied;
-        Self { why: error.to_string(), remedy: denied.then(|| remedy(path)) }
+        Self::unread_by(geteuid(), path, error)
+    }
+
+    fn unread_by(user: Uid, path: &Path, error: &io::Error) -> Self {
+        let is_service = !user.is_root() && !PEOPLE.contains(&user.as_raw());
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied => Some(remedy(path)),
+            // Others may see it: a folder of the service's own is in the place of theirs.
+            ErrorKind::NotFound if is_service => {
+                hidden(path).filter(|(_, how)| *how == Hides::Replaced).map(unseen)
+            }
+            _ => None,
+        };
+        Self { why: error.to_string(), remedy }
     }
 }
 
 pub(super) fn remedy(path: &Path) -> String {
+    if let Some(hidden) = hidden(path) {
+        return unseen(hidden);
+    }
     let (user, group) = (user(geteuid()), group(geteuid(), getegid()));
     match closed_folder(path) {
+        // No door for a service.
+        Some(folder) if folder == Path::new("/") => format!(
+            "lvsd reads it as the user \"{user}\", who may not enter {folder}, as every other program must: ls -ld \
+             {folder}",
+            folder = folder.display(),
+        ),
         Some(folder) => format!(
             "lvsd reads it as the user \"{user}\", who may not enter {folder}: let the service enter it, chgrp {group} \
              {folder}; chmod g+x {folder}, or keep the file in /etc/lvsd",
@@ -50,6 +71,40 @@ pub(super) fn remedy(path: &Path) -> String {
             "lvsd reads it as the user \"{user}\": let the service read it, chgrp {group} {path}; chmod 640 {path}",
             path = path.display(),
         ),
+    }
+}
+
+/// How the unit keeps the service from a folder, whatever owner and mode say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hides {
+    /// ProtectHome=
+    Closed,
+    /// PrivateTmp=: there is another one in its place.
+    Replaced,
+}
+
+/// Folders of people, and of everybody: to let a service in would open what is others'.
+const HIDDEN: [(&str, Hides); 5] = [
+    ("/root", Hides::Closed),
+    ("/home", Hides::Closed),
+    ("/run/user", Hides::Closed),
+    ("/tmp", Hides::Replaced),
+    ("/var/tmp", Hides::Replaced),
+];
+
+fn hidden(path: &Path) -> Option<(&'static str, Hides)> {
+    let path = std::path::absolute(path).ok()?;
+    HIDDEN.into_iter().find(|(folder, _)| path.starts_with(folder))
+}
+
+fn unseen((folder, how): (&'static str, Hides)) -> String {
+    match how {
+        Hides::Closed => {
+            format!("the service does not see {folder} (ProtectHome=): keep the file in /etc/lvsd")
+        }
+        Hides::Replaced => {
+            format!("the service has a {folder} of its own (PrivateTmp=): keep the file in /etc/lvsd")
+        }
     }
 }
 
@@ -76,4 +131,44 @@ fn closed_folder(path: &Path) -> Option<PathBuf> {
         inside.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
     };
     folders.iter().find(is_closed).map(|folder| folder.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing that would open a folder of people, or of everybody, to a service that does not see it anyway.
+    #[test]
+    fn folders_that_the_service_does_not_see_are_not_to_be_opened() {
+        for (path, folder, setting) in [
+            ("/root/client.key", "/root", "ProtectHome="),
+            ("/home/client.key", "/home", "ProtectHome="),
+            ("/run/user/1000/client.key", "/run/user", "ProtectHome="),
+            ("/tmp/client.key", "/tmp", "PrivateTmp="),
+            ("/var/tmp/keys/client.key", "/var/tmp", "PrivateTmp="),
+        ] {
+            let denied = Unusable::unread(Path::new(path), &ErrorKind::PermissionDenied.into());
+            let said = denied.remedy.expect("one");
+            assert!(said.contains(&format!(" {folder} ")) && said.contains(setting), "{said}");
+            assert!(
+                said.contains("/etc/lvsd") && !said.contains("chgrp") && !said.contains("chmod"),
+                "{said}"
+            );
+            // What is not there in a /tmp of its own, an administrator sees in the other one.
+            let missing =
+                |user| Unusable::unread_by(Uid::from_raw(user), Path::new(path), &ErrorKind::NotFound.into());
+            assert_eq!(missing(999).remedy, (setting == "PrivateTmp=").then_some(said), "{path}");
+            assert_eq!((missing(0).remedy, missing(1000).remedy), (None, None), "{path}");
+        }
+        for path in
+            ["/etc/lvsd/client.key", "/rootless/client.key", "/srv/tmp/client.key", "/homes/client.key"]
+        {
+            let denied = Unusable::unread(Path::new(path), &ErrorKind::PermissionDenied.into());
+            let said = denied.remedy.expect("one");
+            assert!(said.contains(&format!("chmod 640 {path}")), "{said}");
+            let missing =
+                Unusable::unread_by(Uid::from_raw(999), Path::new(path), &ErrorKind::NotFound.into());
+            assert_eq!(missing.remedy, None, "{path}");
+        }
+    }
 }

@@ -43,7 +43,8 @@ pub(super) fn barred(
         for path in files {
             // What is missing, loading has complained of.
             if let Some(bar) = daemon.bar(host, path, READ).filter(|bar| *bar != Bar::Missing) {
-                found.push(Barred { path: path.clone(), bar, purpose: Purpose::Configuration });
+                let user = privileges.user_name.clone();
+                found.push(Barred { path: path.clone(), user, bar, purpose: Purpose::Configuration });
             }
         }
     }
@@ -54,9 +55,22 @@ pub(super) fn barred(
             Some(identity) => identity,
         };
         let Some(bar) = identity.and_then(|identity| identity.bar(host, &path, RUN)) else { continue };
-        found.push(Barred { path, bar, purpose });
+        let user = other.unwrap_or(&privileges.user_name).to_owned();
+        let barred = Barred { path, user, bar, purpose };
+        if !found.iter().any(|known| says_the_same(known, &barred)) {
+            found.push(barred);
+        }
     }
     found
+}
+
+/// What is not there is so for every user.
+fn says_the_same(one: &Barred, other: &Barred) -> bool {
+    let of_all = match other.bar {
+        Bar::Missing | Bar::NotAFile => true,
+        Bar::Closed { .. } => one.user == other.user,
+    };
+    of_all && (&one.path, &one.bar, one.purpose) == (&other.path, &other.bar, other.purpose)
 }
 
 /// Each once, with the user that it runs as.
@@ -98,9 +112,17 @@ pub(super) fn account(host: &Host<'_>, name: &str) -> Option<(u32, u32)> {
 }
 
 pub(super) fn user_name(host: &Host<'_>, number: u32) -> Option<String> {
-    let passwd = host.text("etc/passwd");
+    name_of(&host.text("etc/passwd"), number)
+}
+
+pub(super) fn group_name(host: &Host<'_>, number: u32) -> Option<String> {
+    name_of(&host.text("etc/group"), number)
+}
+
+/// Both files have the name first and the number third.
+fn name_of(file: &str, number: u32) -> Option<String> {
     let number = number.to_string();
-    let mut fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let mut fields = file.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let found = fields.find(|fields| fields.get(2) == Some(&number.as_str()))?;
     found.first().map(|&name| name.to_owned())
 }

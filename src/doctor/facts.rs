@@ -111,6 +111,8 @@ pub struct Privileges {
     pub capabilities: u64,
     /// Open files; `None`: no limit is known.
     pub descriptors: Option<u64>,
+    /// The effective group's name or, without one, its number; empty where nothing says.
+    pub group_name: String,
     /// Group and supplementary groups.
     pub groups: BTreeSet<u32>,
 }
@@ -131,6 +133,8 @@ pub enum Holder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barred {
     pub path: PathBuf,
+    /// Who would use it: the daemon's user or, of a script, another.
+    pub user: String,
     pub bar: Bar,
     pub purpose: Purpose,
 }

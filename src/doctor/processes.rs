@@ -28,6 +28,18 @@ pub(super) fn caller(host: &Host<'_>) -> Privileges {
     of_process(host, Holder::Caller, "self")
 }
 
+/// Is who asks neither root nor the daemon, now or once it is started?
+pub(super) fn is_stranger(host: &Host<'_>, caller: &Privileges) -> bool {
+    /// Where nothing else says, it is whom the packages make.
+    const SERVICE: &str = "lvsd";
+    let daemon = privileges(host);
+    let is_daemon = match daemon.holder {
+        Holder::Daemon(_) | Holder::Unit => daemon.user_name == caller.user_name,
+        Holder::Caller => caller.user_name == SERVICE,
+    };
+    caller.user.is_some_and(|user| user != 0) && !is_daemon
+}
+
 /// A running `lvsd run` of this network name space.
 fn daemon(host: &Host<'_>) -> Option<u32> {
     let runs = |pid: &u32| {
@@ -65,10 +77,12 @@ fn of_process(host: &Host<'_>, holder: Holder, pid: &str) -> Privileges {
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let user = numbers(field("Uid:")).into_iter().nth(1);
     let name = user.map(|user| access::user_name(host, user).unwrap_or_else(|| user.to_string()));
+    let group_name = group.map(|group| access::group_name(host, group).unwrap_or_else(|| group.to_string()));
     Privileges {
         holder,
         user,
         user_name: name.unwrap_or_default(),
+        group_name: group_name.unwrap_or_default(),
         capabilities: u64::from_str_radix(field("CapEff:"), 16).unwrap_or(0),
         descriptors: files.and_then(|line| line.split_whitespace().next()?.parse().ok()),
         groups: numbers(field("Groups:")).into_iter().chain(group).collect(),
@@ -83,13 +97,18 @@ fn of_unit(host: &Host<'_>, unit: &str) -> Privileges {
     }
     let unit = Unit::parse(texts.iter().map(String::as_str));
     let name = unit.user.as_deref().unwrap_or("root");
-    let group = unit.group.as_deref().unwrap_or(name);
+    let account = access::account(host, name);
+    // Without Group= it is the user's first.
+    let first = || access::group_name(host, account?.1);
+    let group = unit.group.clone().or_else(first).unwrap_or_else(|| name.to_owned());
     let more = unit.more_groups.iter().map(String::as_str);
-    let named = std::iter::once(group).chain(more).filter_map(|group| access::group_number(host, group));
+    let named =
+        std::iter::once(group.as_str()).chain(more).filter_map(|group| access::group_number(host, group));
     Privileges {
         holder: Holder::Unit,
-        user: access::account(host, name).map(|(user, _)| user),
+        user: account.map(|(user, _)| user),
         user_name: name.to_owned(),
+        group_name: group.clone(),
         capabilities: unit.effective(),
         descriptors: unit.descriptors,
         groups: named.chain(access::groups(host, name)).collect(),

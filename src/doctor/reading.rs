@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::facts::{Facts, InterfaceAddress, Modules};
+use super::facts::{Bar, Facts, InterfaceAddress, Modules};
 use super::{access, parsing, processes};
 use crate::engine::model::Config;
 
@@ -43,8 +43,8 @@ const IPV4_SETTINGS: [&str; 4] = ["forwarding", "rp_filter", "arp_ignore", "send
 const IPV6_SETTINGS: [&str; 1] = ["accept_ra"];
 
 impl Facts {
-    /// `root` is `/` but in tests. `files` are those that loading the configuration reads. `addresses` come beside it, since no file has them with their
-    /// devices; rtnetlink does.
+    /// `root` is `/` but in tests. `files` are those that loading the configuration reads. `addresses` come beside
+    /// it, since no file has them with their devices; rtnetlink does.
     pub fn read(
         root: &Path,
         config: &Config,
@@ -85,7 +85,11 @@ impl Facts {
     pub fn read_named(root: &Path, config: &Config) -> Self {
         let host = Host { root };
         let privileges = processes::caller(&host);
-        let barred = access::barred(&host, &privileges, config, &BTreeSet::new());
+        let mut barred = access::barred(&host, &privileges, config, &BTreeSet::new());
+        // What other people may not run says nothing of the daemon.
+        if processes::is_stranger(&host, &privileges) {
+            barred.retain(|barred| !matches!(barred.bar, Bar::Closed { .. }));
+        }
         Self { barred, missing_group: missing_group(&host, config), privileges, ..Self::default() }
     }
 }

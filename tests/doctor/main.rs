@@ -5,6 +5,7 @@
 
 mod cases;
 mod configs;
+mod files;
 
 use std::collections::BTreeSet;
 use std::fs;

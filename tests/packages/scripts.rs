@@ -98,18 +98,18 @@ const GROUP: &str = "mail";
 impl Service {
     /// Everything is readable, by the group of the service.
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        // Not in /tmp, of which a service has its own.
+        let folder = tempfile::tempdir_in("/srv").expect("tests run as root");
         set_mode(folder.path(), 0o755);
-        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(folder.path().join("etc")).expect("ours");
+        let at = |name: &str| folder.path().join("etc").join(name);
+        let program = folder.path().join("lvsd");
         let lvsd = PathBuf::from(env!("CARGO_BIN_EXE_lvsd"));
         // Where the user may run it, wherever the tree is.
-        if fs::hard_link(&lvsd, at("lvsd")).is_err() {
-            fs::copy(&lvsd, at("lvsd")).expect("the folder is ours");
+        if fs::hard_link(&lvsd, &program).is_err() {
+            fs::copy(&lvsd, &program).expect("the folder is ours");
         }
-        let asked = format!(
-            "[ \"$1\" = show ] || exit 99\ncase $2 in *=User) echo {USER} ;; *=Group) echo {GROUP} ;; esac"
-        );
-        program(folder.path(), "systemctl", &asked);
+        service_manager(folder.path());
         let made = rcgen::generate_simple_self_signed(["www.example.org".to_owned()]).expect("a certificate");
         fs::write(at("client.crt"), made.cert.pem()).expect("ours");
         fs::write(at("client.key"), made.signing_key.serialize_pem()).expect("ours");
@@ -127,7 +127,7 @@ impl Service {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path().join("etc").join(name)
     }
 
     fn give(&self, file: &str, mode: u32) {
@@ -140,11 +140,51 @@ impl Service {
     }
 
     fn check(&self) -> Output {
+        self.check_by(&script("check-as-service"))
+    }
+
+    /// On a host that systemd runs, or not.
+    fn check_by(&self, text: &str) -> Output {
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.folder.path().display());
+        let text = text.replace("/run/systemd/system", &path[..path.find(':').unwrap_or(path.len())]);
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", &script("check-as-service"), "check-as-service"]).arg(self.path("lvsd.toml"));
+        command.args(["-c", &text, "check-as-service"]).arg(self.path("lvsd.toml"));
         command.env("PATH", path).output().expect("a shell")
     }
+
+    /// What the unit says, and the properties that systemd-run is given for it.
+    fn properties(&self, unit: &str) -> Vec<String> {
+        program(self.folder.path(), "systemctl", &format!("cat <<'END'\n{unit}\nEND"));
+        let checked = self.check();
+        assert!(checked.status.success(), "{unit}: {}", said(&checked));
+        let given = fs::read_to_string(self.folder.path().join("properties")).expect("it has been asked");
+        given.lines().map(str::to_owned).collect()
+    }
+}
+
+/// A unit of that user and group, and a systemd-run that knows these two of its properties and nothing of a sandbox,
+/// which `tests/systemd/package` has.
+fn service_manager(folder: &Path) {
+    let shown = format!(
+        "[ \"$1\" = show ] || exit 99\n\
+         printf '%s\\n' User={USER} Group={GROUP} SupplementaryGroups= DynamicUser=no"
+    );
+    program(folder, "systemctl", &shown);
+    let properties = folder.join("properties");
+    let run = format!(
+        "for word; do case $word in\n\
+         --property=User=*) user=${{word##*=}} ;;\n\
+         --property=Group=*) group=${{word##*=}} ;;\n\
+         --property=*) ;;\n\
+         --quiet | --wait | --pipe | --collect) shift; continue ;;\n\
+         --*) exit 1 ;;\n\
+         *) break ;;\n\
+         esac; echo \"${{word#--property=}}\" >>{0}.new; shift; done\n\
+         mv {0}.new {0}\n\
+         exec setpriv --reuid=\"${{user:-root}}\" --regid=\"${{group:-root}}\" --init-groups \"$@\"",
+        properties.display(),
+    );
+    program(folder, "systemd-run", &run);
 }
 
 const FILES: [&str; 5] = ["lvsd.toml", "more.toml", "ca.crt", "client.crt", "client.key"];
@@ -171,14 +211,88 @@ fn what_the_service_may_not_read_is_found_before_it_is_stopped() {
         service.give(file, 0o640);
     }
     // The same of a folder on the way.
-    set_mode(service.folder.path(), 0o700);
+    let folder = service.folder.path().join("etc");
+    set_mode(&folder, 0o700);
     let refused = service.check();
-    set_mode(service.folder.path(), 0o755);
-    let folder = service.folder.path().display();
-    let told = said(&refused);
+    set_mode(&folder, 0o755);
+    let (folder, told) = (folder.display(), said(&refused));
     assert!(told.contains(&format!("chgrp {GROUP} {folder}; chmod g+x {folder}")), "{told}");
     let again = service.check();
     assert!(again.status.success(), "{}", said(&again));
+}
+
+/// Who the service is and what it sees is systemd's to say: everything goes on to systemd-run as `systemctl show` has
+/// it, and what the unit does not say is left out.
+#[test]
+fn the_check_has_the_sandbox_and_the_rights_that_the_unit_gives() {
+    let service = Service::new();
+    let said = format!(
+        "User={USER}\nGroup=\nSupplementaryGroups={GROUP} adm\nDynamicUser=no\nProtectHome=yes\nPrivateTmp=yes\n\
+         AmbientCapabilities=cap_dac_read_search cap_net_admin\nInaccessiblePaths=\nReadOnlyPaths=/srv \"/a b\""
+    );
+    for file in FILES {
+        service.give(file, 0o644);
+    }
+    let wanted: Vec<&str> =
+        ["RuntimeMaxSec=60"].into_iter().chain(said.lines().filter(|line| !line.ends_with('='))).collect();
+    assert_eq!(service.properties(&said), wanted);
+    // Of a service that is root's, too.
+    assert_eq!(service.properties("ProtectHome=yes"), ["RuntimeMaxSec=60", "ProtectHome=yes"]);
+    // All that the unit of the packages has of these is asked for.
+    let script = script("check-as-service");
+    for name in ["User", "Group", "AmbientCapabilities", "CapabilityBoundingSet", "ProtectHome", "PrivateTmp"]
+    {
+        assert!(script.contains(name), "{name}");
+    }
+}
+
+/// Whatever keeps the check from being made as the service, a working daemon is not refused its upgrade for it: root
+/// checks, and finds the mistakes of the text.
+#[test]
+fn a_check_that_cannot_be_made_as_the_service_is_made_by_root() {
+    let wrong = "nothing = true\n";
+    // Unknown users and groups, a name space that cannot be made, no answer of systemd, a program that is not there
+    // or dies; and the exit statuses of lvsd itself, which are not its own here.
+    let endings = [1, 64, 78, 127, 203, 216, 217, 226, 124].map(|status| format!("exit {status}"));
+    let crash = "echo ended 139".to_owned();
+    for ending in endings.into_iter().chain([crash]) {
+        let service = Service::new();
+        program(service.folder.path(), "systemd-run", &ending);
+        let checked = service.check();
+        let told = said(&checked);
+        assert!(checked.status.success(), "{ending}: {told}");
+        assert!(
+            told.contains("root checks instead") && told.contains("1 virtual server"),
+            "{ending}: {told}"
+        );
+        fs::write(service.path("lvsd.toml"), wrong).expect("ours");
+        let refused = service.check();
+        assert_eq!(refused.status.code(), Some(78), "{ending}: {}", said(&refused));
+    }
+    // Where systemd does not run.
+    let service = Service::new();
+    let without = script("check-as-service").replace("/run/systemd/system", "/nonexistent");
+    let checked = service.check_by(&without);
+    assert!(
+        checked.status.success() && said(&checked).contains("systemd does not run here"),
+        "{}",
+        said(&checked)
+    );
+}
+
+/// A name service that does not answer: neither the service's check nor root's comes to an end.
+#[test]
+fn a_check_that_hangs_is_given_up_and_refuses_nothing() {
+    let service = Service::new();
+    let hang = "exec tail -f /dev/null";
+    program(service.folder.path(), "systemd-run", hang);
+    fs::remove_file(service.folder.path().join("lvsd")).expect("ours");
+    program(service.folder.path(), "lvsd", hang);
+    let hasty = script("check-as-service").replace("limit=60", "limit=1").replace("+ 5", "+ 0");
+    let checked = service.check_by(&hasty);
+    let told = said(&checked);
+    assert!(checked.status.success(), "{told}");
+    assert!(told.contains("root checks instead") && told.contains("has not ended within 1 s"), "{told}");
 }
 
 /// Runs it with a service in this state, a check that ends so, and a restart that ends so; what it said, its
@@ -217,7 +331,10 @@ fn nothing_is_stopped_unless_a_start_would_read_its_configuration() {
         let (said, code, asked) = restart(state, 78, 0);
         assert_eq!((code, asked.as_str()), (1, ""), "{said}");
         assert!(said.contains("the check has spoken") && said.contains("NOT restarted"), "{said}");
-        assert!(said.contains("old process runs"), "{said}");
+        // Where systemd waits for its next try, there is none.
+        let runs = state != "activating";
+        assert_eq!(said.contains("old process runs"), runs, "{state}: {said}");
+        assert_eq!(said.contains("NOBODY checks the real servers"), !runs, "{state}: {said}");
     }
     assert_eq!(restart("inactive", 78, 0), (String::new(), 0, String::new()));
 }

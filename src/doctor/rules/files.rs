@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::facts::{Bar, CAP_SETGID, CAP_SETUID, Purpose};
 use super::super::{Lasting, facts::Barred};
 use super::{Case, Finding, Level, servers, some};
-use crate::engine::model::{CheckKind, VirtualServer};
+use crate::engine::model::{Check, CheckKind, Mode, VirtualServer};
 
 pub(super) fn examine(case: &Case<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = case.facts.barred.iter().map(|barred| finding(case, barred)).collect();
@@ -24,8 +24,8 @@ pub(super) fn examine_named(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn finding(case: &Case<'_>, barred: &Barred) -> Finding {
-    let Barred { path, bar, purpose } = barred;
-    let (file, user) = (path.display(), &case.facts.privileges.user_name);
+    let Barred { path, user, bar, purpose } = barred;
+    let file = path.display();
     let (rule, does) = match purpose {
         Purpose::Configuration => ("unreadable", "read"),
         Purpose::Check | Purpose::Notification => ("program", "run"),
@@ -33,29 +33,35 @@ fn finding(case: &Case<'_>, barred: &Barred) -> Finding {
     let found = match bar {
         Bar::Missing => format!("there is no program {file}"),
         Bar::NotAFile => format!("{file} is no program"),
-        Bar::Closed { at } if at == path => format!("{} may not {does} {file}", runs_as(case, barred)),
-        Bar::Closed { at } => {
-            format!("{} may not {does} {file}: {} is closed", runs_as(case, barred), at.display())
+        Bar::Closed { at } if at == path => format!("the user {user:?} may not {does} {file}"),
+        Bar::Closed { at } => format!("the user {user:?} may not {does} {file}: {} is closed", at.display()),
+    };
+    let (concerned, decides) = match purpose {
+        Purpose::Check => {
+            let decides = |check: &Check| check.mode != Mode::Observe && is_of(case, barred, check);
+            let any = |wanted: &dyn Fn(&Check) -> bool| {
+                case.names(|pool| servers(pool).flat_map(|server| &server.checks).any(|check| wanted(check)))
+            };
+            (any(&|check| is_of(case, barred, check)), !any(&decides).is_empty())
         }
+        Purpose::Configuration | Purpose::Notification => (Vec::new(), true),
     };
     let why = match purpose {
         Purpose::Configuration => {
             "a daemon that runs goes on with what it has read, but every reload is refused and the next start fails: \
              nobody checks any more then. By owner, group and mode; an ACL may say otherwise"
         }
-        Purpose::Check => "each run of its check is a failure, and takes its servers out",
+        Purpose::Check if decides => "each run of its check is a failure, and takes its servers out",
+        Purpose::Check => {
+            "each run of its check is a failure, which says nothing of its servers (mode = \"observe\")"
+        }
         Purpose::Notification => "nobody is told: the notification fails each time",
     };
-    let uses = |pool: &VirtualServer| {
-        servers(pool).flat_map(|s| &s.checks).any(|check| {
-        matches!(check.probe.kind.as_ref(), CheckKind::Script(script) if script.argv.program == *path)
-    })
-    };
-    let concerned = if *purpose == Purpose::Check { case.names(uses) } else { Vec::new() };
     let finding =
         Finding::new(Level::Fault, rule, found, format!("ls -l {file}")).because(why).concerns(concerned);
     let Bar::Closed { at } = bar else { return finding };
-    let group = if user.is_empty() { "lvsd" } else { user };
+    let group = &case.facts.privileges.group_name;
+    let group = if group.is_empty() { "lvsd" } else { group };
     let at_file = at == path;
     match purpose {
         Purpose::Configuration if at_file => {
@@ -67,23 +73,15 @@ fn finding(case: &Case<'_>, barred: &Barred) -> Finding {
     }
 }
 
-/// The one who runs it may be another than the daemon.
-fn runs_as(case: &Case<'_>, barred: &Barred) -> String {
-    let of_check = || {
-        let checks = case.pools().flat_map(servers).flat_map(|server| &server.checks);
-        let mut users = checks.filter_map(|check| match check.probe.kind.as_ref() {
-            CheckKind::Script(script) if script.argv.program == barred.path => Some(script.user.clone()),
-            _ => None,
-        });
-        users.next().flatten()
+/// Does this check run the program, and if it matters who does, as that user?
+fn is_of(case: &Case<'_>, barred: &Barred, check: &Check) -> bool {
+    let CheckKind::Script(script) = check.probe.kind.as_ref() else { return false };
+    let user = script.user.as_ref().unwrap_or(&case.facts.privileges.user_name);
+    let by_all = match barred.bar {
+        Bar::Missing | Bar::NotAFile => true,
+        Bar::Closed { .. } => *user == barred.user,
     };
-    let other = match barred.purpose {
-        Purpose::Configuration => None,
-        Purpose::Check => of_check(),
-        Purpose::Notification => case.config.daemon.notify.script_user.clone(),
-    };
-    let user = other.unwrap_or_else(|| case.facts.privileges.user_name.clone());
-    format!("the user {user:?}")
+    by_all && script.argv.program == barred.path
 }
 
 fn control_group(case: &Case<'_>) -> Option<Finding> {
@@ -129,7 +127,8 @@ fn other_users(case: &Case<'_>) -> Option<Finding> {
         (true, _) => "no notification is sent",
     };
     let why = format!(
-        "{why}. Leave `user` and script_user out, so that scripts run as {own:?}, or let the daemon change users as below"
+        "{why}. Leave `user` and script_user out, so that scripts run as {own:?}. Or let the daemon change users as \
+         below: scripts without another user inherit that, and could become root"
     );
     let finding = Finding::new(Level::Fault, "script_user", found, super::host::holder(case).1);
     let mut finding =

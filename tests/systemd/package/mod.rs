@@ -263,19 +263,26 @@ impl Life {
         assert_eq!(self.table(), TABLE);
     }
 
-    /// A key that only root can read: root's own check, and the process that has read it before, know nothing of it.
+    /// A key that only root can read, and ones that the sandbox hides: root's own check, and the process that has read
+    /// them before, know nothing of it.
     fn one_that_cannot_read(&self, config: &str, before: &str) {
-        let key = "/etc/lvsd/ca.crt";
         let made = rcgen::generate_simple_self_signed(["www.example.org".to_owned()]).expect("a certificate");
-        fs::write(key, made.cert.pem()).expect("root may");
-        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).expect("root may");
-        let unused = format!("\n[check.unused]\ntcp = {{ tls = {{ ca = {key:?} }} }}\n");
-        fs::write(FILE, format!("{config}{unused}")).expect("root may");
-        output(Command::new("lvsd").arg("check"));
-        let said = self.install();
-        assert!(said.contains("NOT restarted") && said.contains("Permission denied"), "{said}");
-        assert_eq!((property("MainPID"), property("ActiveState")), (before.to_owned(), "active".to_owned()));
-        fs::remove_file(key).expect("root may");
+        for (key, mode, why) in [
+            ("/etc/lvsd/ca.crt", 0o600, "chgrp lvsd /etc/lvsd/ca.crt"),
+            ("/root/ca.crt", 0o644, "ProtectHome="),
+            ("/tmp/ca.crt", 0o644, "PrivateTmp="),
+        ] {
+            fs::write(key, made.cert.pem()).expect("root may");
+            fs::set_permissions(key, fs::Permissions::from_mode(mode)).expect("root may");
+            let unused = format!("\n[check.unused]\ntcp = {{ tls = {{ ca = {key:?} }} }}\n");
+            fs::write(FILE, format!("{config}{unused}")).expect("root may");
+            output(Command::new("lvsd").arg("check"));
+            let said = self.install();
+            assert!(said.contains("NOT restarted") && said.contains(why), "{said}");
+            let now = (property("MainPID"), property("ActiveState"));
+            assert_eq!(now, (before.to_owned(), "active".to_owned()));
+            fs::remove_file(key).expect("root may");
+        }
     }
 
     /// Withdraws, whatever `on_stop` says, and whatever stands in the file by now.
