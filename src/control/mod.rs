@@ -21,6 +21,7 @@ mod wall;
 pub mod whereabouts;
 pub mod why;
 
+pub(crate) use crate::shown::clean;
 pub use exit::ExitCode;
 pub use peer::Peer;
 pub use protocol::Reply;

@@ -12,14 +12,13 @@ use super::reloading::{Force, Wish};
 use super::supervisor::Supervisor;
 use crate::control::protocol::{OperatorWeight, Order, Place, Request, Subject};
 use crate::control::server::Call;
-use crate::control::{Peer, Reply, counted, status, stream};
+use crate::control::{Peer, Reply, clean, counted, status, stream};
 use crate::engine::inquiry::{CheckInquiry, Inquiry};
 use crate::engine::model::{Mode, RealServerId};
 use crate::engine::snapshot::{OrderNote, RealServerStatus, Snapshot};
 use crate::engine::table::{ServiceId, Table};
 use crate::engine::{Engine, OrderChange, OrderRefusal, Ordered, QuorumKind, Selector, Server, Time};
 use crate::ipvs::OperationError;
-use crate::shown::clean;
 
 /// For the kernel's part of a status; without it the counters read 0.
 pub(super) const VIEW: Duration = Duration::from_secs(1);
