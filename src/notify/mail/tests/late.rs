@@ -102,13 +102,29 @@ impl Mailboxes {
 
     /// Waits for so many mails for this recipient.
     async fn has(&self, recipient: &str, count: usize) {
-        let waiting = async {
-            while self.of(recipient).len() < count {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        timeout(LONG, waiting).await.unwrap();
+        until(|| self.of(recipient).len() >= count).await;
     }
+
+    /// A second event is told; both recipients get both mails, whoever is put off one after the other.
+    async fn delivers_a_second_too(&self, courier: Courier<Mail>) {
+        courier.tell(&event(2, "second"));
+        self.has("ops@example.org", 2).await;
+        self.has("grey@example.org", 2).await;
+        assert_eq!(courier.finish(LONG).await, 0);
+        assert_eq!(self.of("ops@example.org"), ["first", "second"], "each once");
+        let mut late = self.of("grey@example.org");
+        late.sort();
+        assert_eq!(late, ["first", "second"], "each once");
+    }
+}
+
+async fn until(done: impl Fn() -> bool) {
+    let waiting = async {
+        while !done() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, waiting).await.unwrap();
 }
 
 fn event(sequence: u64, daemon: &str) -> Arc<Event> {
@@ -130,14 +146,7 @@ async fn who_is_put_off_gets_the_same_mail_later_and_nobody_waits_for_that() {
     courier.tell(&event(1, "first"));
     server.has("ops@example.org", 1).await;
     assert_eq!(server.of("grey@example.org"), [""; 0]);
-    courier.tell(&event(2, "second"));
-    server.has("ops@example.org", 2).await;
-    server.has("grey@example.org", 2).await;
-    assert_eq!(courier.finish(LONG).await, 0);
-    assert_eq!(server.of("ops@example.org"), ["first", "second"], "each once");
-    let mut late = server.of("grey@example.org");
-    late.sort();
-    assert_eq!(late, ["first", "second"], "each once");
+    server.delivers_a_second_too(courier).await;
     assert_eq!(server.of("gone@example.org"), [""; 0]);
     assert_eq!(tally.counters(), Delivered { delivered: 2, ..Delivered::default() });
 }
@@ -153,22 +162,9 @@ async fn a_server_that_hangs_when_it_is_tried_again_costs_the_next_mail_one_time
     let courier = Courier::spawn(&Handle::current(), mail, Tally::default(), &Breaks::default());
     courier.tell(&event(1, "first"));
     server.has("ops@example.org", 1).await;
-    let hangs = || server.replies.lock().unwrap().values().all(VecDeque::is_empty);
-    timeout(LONG, async {
-        while !hangs() {
-            sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap();
-    courier.tell(&event(2, "second"));
-    server.has("ops@example.org", 2).await;
-    server.has("grey@example.org", 2).await;
-    assert_eq!(courier.finish(LONG).await, 0);
-    assert_eq!(server.of("ops@example.org"), ["first", "second"], "each once");
-    let mut late = server.of("grey@example.org");
-    late.sort();
-    assert_eq!(late, ["first", "second"], "each once");
+    // It hangs.
+    until(|| server.replies.lock().unwrap().values().all(VecDeque::is_empty)).await;
+    server.delivers_a_second_too(courier).await;
 }
 
 #[tokio::test]
