@@ -1,12 +1,25 @@
-//! Events to tell.
+//! Events to tell, and what comes of them waited for.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::sleep;
 
 use super::event::{Event, EventKind};
 use crate::engine::model::{Protocol, RealServerId, VirtualServer};
 use crate::engine::table::ServiceId;
 use crate::engine::testing::virtual_server;
+
+/// Looks again and again until it is so.
+pub(super) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if condition() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never happened: {what}");
+}
 
 /// A virtual server with these services, by address and port.
 pub(super) fn pool(name: &str, services: &[&str]) -> Arc<VirtualServer> {

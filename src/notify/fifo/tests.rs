@@ -8,6 +8,7 @@ use nix::libc::O_NONBLOCK;
 use tokio::time::sleep;
 
 use super::*;
+use crate::notify::testing::until;
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -86,16 +87,6 @@ impl Reader {
     async fn wait_for_end(&mut self) {
         until("the end", || !self.take()).await;
     }
-}
-
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..3000 {
-        if condition() {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never happened: {what}");
 }
 
 /// Programs that start after the daemon open the FIFO at once.

@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::runtime::Handle;
-use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::anew::Breaks;
 use crate::notify::courier::{Courier, Delivered, Tally};
 use crate::notify::event::Event;
-use crate::notify::testing;
+use crate::notify::testing::{self, until};
 
 const LONG: Duration = Duration::from_secs(60);
 /// Instead of a reply.
@@ -102,7 +101,7 @@ impl Mailboxes {
 
     /// Waits for so many mails for this recipient.
     async fn has(&self, recipient: &str, count: usize) {
-        until(|| self.of(recipient).len() >= count).await;
+        until("enough mails", || self.of(recipient).len() >= count).await;
     }
 
     /// A second event is told; both recipients get both mails, whoever is put off one after the other.
@@ -116,15 +115,6 @@ impl Mailboxes {
         late.sort();
         assert_eq!(late, ["first", "second"], "each once");
     }
-}
-
-async fn until(done: impl Fn() -> bool) {
-    let waiting = async {
-        while !done() {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(LONG, waiting).await.unwrap();
 }
 
 fn event(sequence: u64, daemon: &str) -> Arc<Event> {
@@ -162,8 +152,7 @@ async fn a_server_that_hangs_when_it_is_tried_again_costs_the_next_mail_one_time
     let courier = Courier::spawn(&Handle::current(), mail, Tally::default(), &Breaks::default());
     courier.tell(&event(1, "first"));
     server.has("ops@example.org", 1).await;
-    // It hangs.
-    until(|| server.replies.lock().unwrap().values().all(VecDeque::is_empty)).await;
+    until("it hangs", || server.replies.lock().unwrap().values().all(VecDeque::is_empty)).await;
     server.delivers_a_second_too(courier).await;
 }
 
